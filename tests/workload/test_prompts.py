@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from inferometer.plan.lengths import Distribution, fixed, lognormal, normal, uniform
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
+from inferometer.workload import nonces as spelled
 from inferometer.workload import prompts as making
+from inferometer.workload.nonces import NONCES, STRIDE
 from inferometer.workload.parallel import DEFAULT, Processes
-from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
+from inferometer.workload.prompts import Fingerprint, Prompt, below
 from inferometer.workload.tokenizer_file import SPLITS, TokenizerFile
 from inferometer.workload.tokenizers import Tokenizer, load
 
@@ -57,7 +59,7 @@ def generate(
 def nonces(
     tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
 ) -> list[str]:
-    return list(making.nonces(tokenizer, salt, prompt_format, first, count))
+    return list(spelled.nonces(tokenizer, salt, prompt_format, first, count))
 
 
 def fingerprint(prompts: Iterable[Prompt]) -> str:

@@ -30,8 +30,9 @@ from inferometer.run.simulate import simulate
 from inferometer.run.write_workload import make, pictured, show, verify
 from inferometer.simulation.engine import choose
 from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.nonces import NONCES
 from inferometer.workload.parallel import DEFAULT, Processes
-from inferometer.workload.prompts import NONCES, Fingerprint
+from inferometer.workload.prompts import Fingerprint
 from inferometer.workload.sources import Batch, Rendering, TraceRows, sourced
 from inferometer.workload.workload_file_source import Renewed, generate
 
@@ -251,16 +252,20 @@ def test_a_run_has_nonces_of_its_own_and_the_same_fingerprint(
 
 
 def test_a_length_is_counted_again_where_a_nonce_is_of_other_tokens(tmp_path: Path) -> None:
-    """As by a tokenizer that reads every digit but 0 as one token, and a row of 0 as one."""
+    """As by a tokenizer that reads every digit but 0 as one token, and a row of 0 as one: nonces are letters, and longer."""
 
     class Digits:
         """Counts characters, and a row of 0 as one."""
 
-        kind, name, vocab_size, reserved = "file", "digits", 200, frozenset[int]()
+        kind, name, vocab_size, reserved, lanes = "file", "digits", 200, frozenset[int](), 1
 
         def encode(self, text: str) -> list[int]:
             """See Tokenizer."""
             return [ord(one) for at, one in enumerate(text) if one != "0" or text[at - 1 : at] != "0"]
+
+        def decode(self, ids: list[int]) -> str:
+            """See Tokenizer."""
+            return "".join(map(chr, ids))
 
         @property
         def ink(self) -> Any:
@@ -272,7 +277,8 @@ def test_a_length_is_counted_again_where_a_nonce_is_of_other_tokens(tmp_path: Pa
     row = next(found.rows("measure"))
     tokenizer: Any = Digits()
     prompt = Renewed(found, tokenizer, 0).prompt(row)
-    assert prompt.nonce == "000000000"
+    assert len(prompt.nonce) > len("123456789")
+    assert prompt.content == f"{prompt.nonce}{row.bare()}"
     assert prompt.sent == len(tokenizer.encode(prompt.content))
     assert prompt.requested == row.input_tokens
 

@@ -48,7 +48,8 @@ from inferometer.plan.workload import LengthsWorkload, MixtureWorkload, Standard
 from inferometer.run.requests import generation_of
 from inferometer.workload import corpora, texts, tokenizers
 from inferometer.workload.encodings import CL100K, Shipped
-from inferometer.workload.prompts import NONCES, plain_words, writer
+from inferometer.workload.nonces import NONCES
+from inferometer.workload.prompts import plain_words, writer
 from inferometer.workload.sources import Source
 from inferometer.workload.tokenizer_learned import Learned
 from inferometer.workload.tokenizer_none import Uncounted

@@ -25,7 +25,7 @@ from inferometer.run.requests import RequestWriter, requests_of
 from inferometer.run.target import Target
 from inferometer.run.ui import Ui
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES
+from inferometer.workload.nonces import NONCES
 from inferometer.workload.sources import RequestSource, TraceRows
 
 MANY_REQUESTS = 10_000

@@ -24,7 +24,8 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.schema import Plan
 from inferometer.run.warmup import Rows
 from inferometer.units import NS_PER_S, ns_to_ms
-from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
+from inferometer.workload.nonces import NONCES
+from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.shared_prefixes import Composer
 from inferometer.workload.sources import TraceRows
 from inferometer.workload.traces.repeats import Repeats

@@ -35,7 +35,8 @@ from inferometer.run.replay import Ahead, Announce, Clock, Replayed, nobody
 from inferometer.run.warmup import SPARE, Rows
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
-from inferometer.workload.prompts import NONCES, Contexts, Fingerprint, Prompt, generate
+from inferometer.workload.nonces import NONCES
+from inferometer.workload.prompts import Contexts, Fingerprint, Prompt, generate
 from inferometer.workload.request_statistics import Account
 from inferometer.workload.shared_prefixes import Composer
 from inferometer.workload.sources import Batch, Rendering, RequestSource, TraceRows

@@ -28,8 +28,9 @@ from inferometer.plan.workload import AnyWorkload
 from inferometer.run.facts import read_facts
 from inferometer.run.requests import contexts_of, drawn, warm_salt, with_enough_warm_up
 from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.nonces import valuer
 from inferometer.workload.parallel import DEFAULT, Processes
-from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
+from inferometer.workload.prompts import Fingerprint, Prompt, salt_of
 from inferometer.workload.request_statistics import BLOCK, Account
 from inferometer.workload.sources import Rendering, RequestSource, TraceRows, sourced
 from inferometer.workload.workload_file import Declared, Fields, From, Header, Made, PhaseName, Row

@@ -28,7 +28,7 @@ SCRIPTED = ("chat", "completions")
 """The interfaces whose plain answers are bytes prepared in advance (Script)."""
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
-_HEAD_CHARACTERS, _HEAD_IDS = 32, 8
+_HEAD_CHARACTERS, _HEAD_IDS = 96, 8
 _IM_START, _IM_END, _IM_SEP = 100264, 100265, 100266
 
 

@@ -33,7 +33,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from inferometer.workload import corpora, lengths
+from inferometer.workload.nonces import nonces, spelling
 from inferometer.workload.parallel import in_order
+from inferometer.workload.plain_words import ruler
 from inferometer.workload.prompts import (
     NO_IDS,
     Contexts,
@@ -44,10 +46,8 @@ from inferometer.workload.prompts import (
     expected,
     ids_prompt,
     known,
-    nonces,
     read,
     ruled,
-    ruler,
     writer,
 )
 
@@ -258,10 +258,10 @@ class _Maker:
         )
 
     def _random(self, ids: Ids, tokens: int, mark: str) -> str:
-        """So many tokens of drawn text, apart from the digits of a nonce before it."""
+        """So many tokens of drawn text, apart from a nonce before it."""
         assert self._writer is not None
         text, _ = self._writer.write(np.resize(ids, tokens), "")
-        return f" {text}" if mark and text[:1].isnumeric() else text
+        return text if not mark or spelling(self._tokenizer).parts(text) else f" {text}"
 
     def _fitted(self, head: str, requested: int, write: Callable[[int], str]) -> tuple[str, int]:
         """`write(k)` with such a k that it and `head` together count `requested`, or nearly; and what they count."""

@@ -28,8 +28,10 @@ import numpy as np
 
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import lengths
+from inferometer.workload.nonces import nonces
 from inferometer.workload.parallel import DEFAULT, Processes, spread
-from inferometer.workload.prompts import Contexts, Ids, Prompt, expected, known, nonces, read, ruled, ruler
+from inferometer.workload.plain_words import ruler
+from inferometer.workload.prompts import Contexts, Ids, Prompt, expected, known, read, ruled
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
 if TYPE_CHECKING:

@@ -28,9 +28,10 @@ import numpy as np
 from inferometer.plan.lengths import Distribution
 from inferometer.workload import lengths
 from inferometer.workload.context_limit import SLACK, Room
+from inferometer.workload.nonces import nonces
 from inferometer.workload.parallel import in_order
 from inferometer.workload.prompt_file import Chat, PromptFile, Row, segments
-from inferometer.workload.prompts import NO_IDS, Contexts, Prompt, nonces, read
+from inferometer.workload.prompts import NO_IDS, Contexts, Prompt, read
 from inferometer.workload.sessions import SessionTokens
 from inferometer.workload.turn_schedule import Place
 

@@ -16,11 +16,8 @@ What is sent departs from what was drawn in these ways, and in no other:
 
 With cl100k_base random text comes back about 5 % longer than drawn, so a text prompt keeps about 19 in 20 of its ids.
 
-The nonce is the first thing in the prompt. Over text it is nine decimal digits, which cl100k_base always reads as three
-tokens; over ids it is as many ids, all with the same number of digits, as give at least 10^9 values. All nonces of a run
-are therefore equally long in the request's body, and one can be written over another. Request `i` of the run with salt `s`
-has value `(s + i * STRIDE) mod 10^9`: it repeats after 10^9 requests, and two runs differ at every `i` unless their salts
-agree modulo 10^9. A prompt shorter than its nonce is sent as the nonce alone, and is a miss.
+The nonce is the first thing in the prompt (nonces.py), and as many tokens whatever its value, so that the rest of a prompt
+does not depend on it. A prompt shorter than its nonce is sent as the nonce alone, and is a miss.
 """
 
 from __future__ import annotations
@@ -29,12 +26,10 @@ import functools
 import hashlib
 import json
 import random
-import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -42,7 +37,9 @@ from numpy.typing import NDArray
 
 from inferometer.plan.target import Fields
 from inferometer.workload import lengths
-from inferometer.workload.parallel import DEFAULT, Processes, in_order, spread
+from inferometer.workload.nonces import NONCES, nonces, spelling
+from inferometer.workload.parallel import DEFAULT, Processes, spread
+from inferometer.workload.plain_words import allowed, own_text, ruler, words_of
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
@@ -53,17 +50,8 @@ Ids: TypeAlias = NDArray[np.uint32]
 Message: TypeAlias = tuple[str, str]
 """Role and text."""
 
-NONCES = 10**9
 NO_IDS: Ids = np.empty(0, np.uint32)
-STRIDE = 618_033_989
-"""Near NONCES over the golden ratio, and coprime to NONCES: neighbours get far-apart nonces, and none comes twice."""
-
 _TRIES = 8
-_WORDS = 512
-_ENOUGH = 8
-_TRIED = 100
-_CANDIDATES = (r" [a-z]{3,8}", r" [A-Za-z]+", r"[!-~ ]*[!-~]")
-"""What fills a prompt, best first: a word behind a space stays one token next to nearly anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +121,9 @@ def generate(
         write = _TextPrompt(tokenizer, template)
         yield from spread(write, requests, tokenizer.lanes, n * spec.input_tokens.mean(), processes)
     else:
-        allowed = allowed_ids(tokenizer)
+        drawn_from = allowed_ids(tokenizer)
         for (ids, output), mark in requests:
-            made = ids_prompt(ids.tolist(), mark, tokenizer.reserved, allowed)
+            made = ids_prompt(ids.tolist(), mark, tokenizer.reserved, drawn_from)
             yield Prompt(made, len(ids), len(made), output, mark, key=known(made, mark))
 
 
@@ -144,48 +132,15 @@ def salt_of(seed: int) -> int:
     return int.from_bytes(hashlib.sha256(b"inferometer salt %d" % seed).digest()[:8], "big") % NONCES
 
 
-def nonces(
-    tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
-) -> Iterator[str]:
-    """The nonces of requests `first` to `first + count - 1`, as they stand in the JSON body; all have one length."""
-    spell = speller(tokenizer, prompt_format)
-    return (spell((salt + index * STRIDE) % NONCES) for index in range(first, first + count))
-
-
-def speller(tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]) -> Callable[[int], str]:
-    """From a nonce's value, 0 to NONCES - 1, to how it stands in the JSON body."""
-    if prompt_format == "text":
-        return "{:09d}".format
-    ids = _equally_long_ids(tokenizer)
-    base, places = len(ids), 1
-    while base**places < NONCES:
-        places += 1
-    return lambda value: ",".join(str(ids[value // base**place % base]) for place in range(places))
-
-
-def valuer(
-    tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]
-) -> Callable[[str | Sequence[int]], int]:
-    """The other way round, from the nonce as it stands in a prompt."""
-    if prompt_format == "text":
-        return lambda digits: int(cast(str, digits))
-    ids = _equally_long_ids(tokenizer)
-    numbers = {one: number for number, one in enumerate(ids)}
-    return lambda front: sum(
-        numbers[int(one)] * len(ids) ** place for place, one in enumerate(cast(Sequence[int], front))
-    )
-
-
 def plain_words(tokenizer: Tokenizer) -> Sequence[str]:
     """Words of one token each, a space before every one, that stay one token behind each other; empty if there are none."""
-    return writer(tokenizer).words
+    return words_of(ruler(tokenizer))
 
 
 class Fingerprint:
     """`sha256:` and the digest of the request list without its nonces: lengths asked for and contents, in order.
 
-    Runs of one plan agree on it whatever their salts (over text: where the tokenizer reads all nonces as equally many
-    tokens, as cl100k_base does), and so do machines.
+    Runs of one plan agree on it whatever their salts, and so do machines (nonces.py has the one exception).
     """
 
     def __init__(self) -> None:
@@ -256,11 +211,6 @@ class _TextPrompt:
         return Prompt(text, len(ids), sent, output, mark, key=read(self.tokenizer, mark or text))
 
 
-def ruler(tokenizer: Tokenizer) -> Tokenizer:
-    """What texts are cut by: the tokenizer, or where it only estimates, its `ink`."""
-    return tokenizer.ink if tokenizer.kind == "learned" else tokenizer
-
-
 def ruled(tokenizer: Tokenizer, tokens: int, mark: str) -> int:
     """The ruler's tokens in a text of `tokens` that begins with the nonce `mark`, if there is one; at least 1."""
     if tokenizer.kind != "learned":
@@ -301,10 +251,10 @@ def _drawn(spec: StandardWorkload | LengthsWorkload, vocab_size: int, n: int) ->
         yield below(rng, vocab_size, requested), output
 
 
-def ids_prompt(ids: list[int], nonce: str, reserved: frozenset[int], allowed: Sequence[int]) -> list[int]:
-    """The ids with ordinary ones (`allowed`) for the reserved, and the nonce in place of the first, if there is one."""
+def ids_prompt(ids: list[int], nonce: str, reserved: frozenset[int], drawn_from: Sequence[int]) -> list[int]:
+    """The ids with ordinary ones (`drawn_from`) for the reserved, and the nonce in place of the first, if there is one."""
     if reserved:
-        ids = [allowed[i % len(allowed)] if i in reserved else i for i in ids]
+        ids = [drawn_from[i % len(drawn_from)] if i in reserved else i for i in ids]
     if nonce:
         front = [int(word) for word in nonce.split(",")]
         ids = front + ids[len(front) :]
@@ -313,20 +263,7 @@ def ids_prompt(ids: list[int], nonce: str, reserved: frozenset[int], allowed: Se
 
 def allowed_ids(tokenizer: Tokenizer) -> Sequence[int]:
     """The ids that may be drawn."""
-    return _allowed(tokenizer, 0, tokenizer.vocab_size)
-
-
-def _allowed(tokenizer: Tokenizer, start: int, stop: int) -> Sequence[int]:
-    return [i for i in range(start, stop) if i not in tokenizer.reserved]
-
-
-def _equally_long_ids(tokenizer: Tokenizer) -> Sequence[int]:
-    """The largest set of ordinary ids that are written with equally many digits."""
-    sizes = range(1, len(str(tokenizer.vocab_size)) + 1)
-    groups = (
-        _allowed(tokenizer, 10 ** (d - 1) if d > 1 else 0, min(10**d, tokenizer.vocab_size)) for d in sizes
-    )
-    return max(groups, key=len)
+    return allowed(tokenizer, 0, tokenizer.vocab_size)
 
 
 @functools.lru_cache(maxsize=4)
@@ -340,10 +277,8 @@ class Writer:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer, self._ink = tokenizer, tokenizer.ink
-        self._anchor = self._ink.encode("a")
-        self._anchor_text = self._ink.decode(self._anchor)
-        self._nonce_tokens = len(tokenizer.encode("123456789"))
-        self.words = self._common(self._plain_words())
+        self._nonces = spelling(tokenizer)
+        self.words = words_of(tokenizer)
         # By token id, made on first use: a short run needs few. Several threads may make the same one, to the same end.
         self._pieces: NDArray[np.object_] = np.full(self._ink.vocab_size, None, object)
 
@@ -374,7 +309,7 @@ class Writer:
                 tail, kept = _cut(tail, ids, keep, self._tokenizer)
                 short = requested - settled - kept
                 if not front and not tail.startswith(nonce):
-                    tail, short = nonce, requested - self._nonce_tokens
+                    tail, short = nonce, requested - self._nonces.tokens
             tail += self._filling(drawn, short, attempt)
             tail = tail if front else tail.lstrip()
             ids = self._tokenizer.encode(tail)
@@ -383,9 +318,9 @@ class Writer:
     def _body(self, drawn: Ids, nonce: str) -> str:
         if not nonce:
             return "".join(self._texts(drawn)).lstrip()
-        rest = drawn[self._nonce_tokens :]
+        rest = drawn[self._nonces.tokens :]
         pieces = self._texts(rest)
-        if pieces and pieces[0][:1].isnumeric():  # a digit here would change how the nonce's own digits group
+        if pieces and not self._nonces.parts(pieces[0]):
             pieces[0] = self._word(int(rest[0]))
         return nonce + "".join(pieces)
 
@@ -418,41 +353,8 @@ class Writer:
 
     def _fit_piece(self, token: int) -> str:
         """The text that stands for a drawn id: its own where that is sound, else a word."""
-        piece = "" if token in self._ink.reserved else self._own_text(token)
+        piece = "" if token in self._ink.reserved else own_text(self._ink, token)
         return piece if piece and "\ufffd" not in piece and "\0" not in piece else self._word(token)
-
-    def _own_text(self, token: int) -> str:
-        """What the token adds to a text: some decoders drop the space of a first token, so it is decoded as a second."""
-        text = self._ink.decode([*self._anchor, token])
-        if text.startswith(self._anchor_text):
-            return text[len(self._anchor_text) :]
-        return self._ink.decode([token])
-
-    def _plain_words(self) -> list[str]:
-        """Texts of one token each that stay one token behind each other; none where the vocabulary has none."""
-        best: list[str] = []
-        ordinary = _allowed(self._ink, 0, self._ink.vocab_size)
-        for pattern in map(re.compile, _CANDIDATES):
-            words: list[str] = []
-            for token in ordinary:
-                word = self._own_text(token)
-                if pattern.fullmatch(word) and self._ink.encode(f"x{word}{word}")[-2:] == [token, token]:
-                    words.append(word)
-                if len(words) == _WORDS:
-                    return words
-            best = max(best, words, key=len)
-            if len(best) >= _ENOUGH:
-                break
-        return best
-
-    def _common(self, words: list[str]) -> list[str]:
-        """Those that the tokenizer, too, reads as one token each, where prompts are written with another's texts."""
-        if self._tokenizer is self._ink:
-            return words
-        tried = [*words[:_TRIED], *(f" {letter}" for letter in ascii_lowercase)]
-        alone = len(self._tokenizer.encode("x"))
-        read = in_order(self._tokenizer.encode, [f"x{word}{word}" for word in tried], self._tokenizer.lanes)
-        return [word for word, ids in zip(tried, read, strict=True) if len(ids) == alone + 2] or words
 
 
 def _is_letter(character: str) -> bool:

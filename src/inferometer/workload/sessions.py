@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inferometer.workload import corpora
-from inferometer.workload.prompts import Message, Prompt, ruled, ruler
+from inferometer.workload.plain_words import ruler
+from inferometer.workload.prompts import Message, Prompt, ruled
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:

@@ -29,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload.prompts import NONCES, Prompt, allowed_ids, plain_words, ruled, ruler, speller
+from inferometer.workload.nonces import NONCES, speller
+from inferometer.workload.plain_words import ruler
+from inferometer.workload.prompts import Prompt, allowed_ids, plain_words, ruled
 from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
 
@@ -107,7 +109,7 @@ class Composer:
         texts = [self._block(name) for name in full]
         rest = ruled(self._tokenizer, length - BLOCK * len(full), "" if full else nonce)
         head = self._block_words(names[0], self._whole if full else rest)
-        marked = len(self._ruler.encode(nonce))  # not the same for all: digits may be merged
+        marked = len(self._ruler.encode(nonce))
         if nonce:
             head[:marked] = [nonce]
         else:  # neither end of a prompt is white space: a chat template may strip that

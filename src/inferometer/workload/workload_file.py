@@ -44,8 +44,9 @@ from inferometer.plan.version_1 import own_keys
 from inferometer.plan.wording import reason, refusals
 from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
+from inferometer.workload.nonces import NONCES
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
-from inferometer.workload.prompts import NONCES, Prompt
+from inferometer.workload.prompts import Prompt
 from inferometer.workload.turn_schedule import Place
 
 VERSION: Literal["workload/2"] = "workload/2"

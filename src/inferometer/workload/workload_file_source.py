@@ -22,7 +22,8 @@ from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Load, Plan
 from inferometer.plan.workload import SAMPLING, AnyWorkload, TraceWorkload
 from inferometer.units import NS_PER_MS
 from inferometer.workload import workload_file
-from inferometer.workload.prompts import NO_IDS, NONCES, Ids, Prompt, read, speller
+from inferometer.workload.nonces import NONCES, speller
+from inferometer.workload.prompts import NO_IDS, Ids, Prompt, read
 from inferometer.workload.turn_schedule import ONE_TURN, Session, arranged
 from inferometer.workload.workload_file import Made, Row, Text, joined
 
@@ -181,13 +182,16 @@ class Renewed:
         """What is sent for a row."""
         parts, spelled, recount = row.parts, "", False
         own: tuple[int, int, int] | None = None
+        longer = [0] * len(parts)  # than the file's nonces, where an earlier version spelled those
         for nonce in row.nonces:
             spelled = self._spell((self._salt + nonce.offset) % NONCES)
             mark: Text = spelled if self._format == "text" else [int(one) for one in spelled.split(",")]
-            text, end = parts[nonce.message], nonce.at + len(mark)
-            recount = recount or self._differ(text[nonce.at : end], mark)
-            parts[nonce.message] = text[: nonce.at] + mark + text[end:]  # type: ignore[operator] # of one kind
-            own = nonce.message, nonce.at, end
+            text, at = parts[nonce.message], nonce.at + longer[nonce.message]
+            old = _nonce_of(text[at : at + nonce.length])
+            recount = recount or self._differ(old, mark)
+            parts[nonce.message] = text[:at] + mark + text[at + len(old) :]  # type: ignore[operator] # of one kind
+            longer[nonce.message] += len(mark) - len(old)
+            own = nonce.message, at, at + len(mark)
         chat = row.messages
         sent = row.input_tokens_sent
         if recount:
@@ -224,3 +228,8 @@ class Renewed:
         number, at, end = own
         before = [text for text in (*texts[:number], texts[number][:at]) if text]
         return np.concatenate([*map(self._read, before), read(self._tokenizer, texts[number][at:end])])
+
+
+def _nonce_of(front: Text) -> Text:
+    """A nonce without the line end that may have been added with it."""
+    return front.removesuffix("\n") if isinstance(front, str) else front
