@@ -15,6 +15,7 @@ from rich.console import Console
 
 from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureReason, ProcedureVerdict
 from inferometer.documents.note import WITHHELD
+from inferometer.documents.results import Axis, Figure, Series
 from inferometer.plan.campaign import campaign
 from inferometer.report.campaign import overview, pictures, titles
 from inferometer.report.campaign.cells import ROUGH
@@ -142,6 +143,21 @@ def test_a_picture_of_a_test_that_is_not_valid_says_so() -> None:
             replace(document, tests=tuple(replace(one, verdict=verdict) for one in document.tests))
         )
         assert page.count(f'<span class="tone">{status}.</span>') == len(pictures.CHOSEN)
+
+
+def test_intervals_are_drawn_and_percentiles_of_too_few_samples_are_hollow() -> None:
+    """A stroke for each point that has an interval and no other, a hollow marker for each that is rough, and the legend says
+    what they are only where they stand."""
+    bare = Series("P99", (1.0, 2.0, 3.0), (10.0, 12.0, None))
+    given = replace(bare, ci=((9.0, 11.0), None, None), few=(1, 2))
+    for series, strokes, hollow in ((bare, 0, 0), (given, 1, 1)):
+        figure = Figure("f", "F", "lines", Axis("Load", "req/s"), Axis("TTFT", "ms", log=True), (series,))
+        shown = pictures.drawn(figure)
+        assert shown.svg is not None
+        assert shown.svg.count('class="span') == strokes
+        assert shown.svg.count("hollow dot") == hollow
+        named = [name for _, name in shown.legend]
+        assert named == (["95 % interval", "too few samples for this percentile"] if strokes else [])
 
 
 def test_a_redacted_first_page_has_no_picture_of_the_capacity() -> None:

@@ -114,7 +114,7 @@ def every_part() -> Campaign:
     table = ReportedTable(
         "extra", "Extra", "5", columns, ((1.0, 2.0), ("a", 2.0)), (note,), False, "12 requests/s"
     )
-    series = (Series("a", (1.0, 2.0), (0.5, 1.0), "12 requests/s"),)
+    series = (Series("a", (1.0, 2.0), (0.5, 1.0), "12 requests/s", ((0.4, 0.6), (0.9, 1.1)), (1,)),)
     shown = Figure(
         "f", "F", "lines", Axis("Load", "req/s"), Axis("TTFT", "ms"), series, (Mark("knee", 1.0, 1.0),)
     )
@@ -167,7 +167,8 @@ FREE = {
     "tests.values.value", "tests.values.ci", "tests.values.note.facts", "tests.values.note.message",
     "tests.tables.rows", "tests.tables.few", "tests.tables.notes.facts", "tests.tables.notes.message",
     "tests.tables.columns.name", "tests.tables.columns.label", "tests.tables.columns.unit",
-    "tests.figures.series.label", "tests.figures.series.x", "tests.figures.series.y",
+    "tests.figures.series.label", "tests.figures.series.x", "tests.figures.series.y", "tests.figures.series.ci",
+    "tests.figures.series.few",
     "tests.figures.marks.label", "tests.figures.marks.x", "tests.figures.marks.y",
     "tests.notes.facts", "tests.notes.message", "tests.undecided.facts", "tests.undecided.message",
     *(f"{of}compliance.{kind}.{name}" for of in ("", "tests.") for kind in ("findings", "deviations")

@@ -109,4 +109,4 @@ def test_the_command_shows_all_repeats_and_ends_with_the_worst_of_them(tmp_path:
     commands = [one["reproduction"]["command"] for one in documents]
     assert all("--repeats" not in command for command in commands)
     code, text, _ = finish(*map(str, words), "--out", str(tmp_path), "--quiet", "--json")
-    assert [json.loads(line)["schema"] for line in text.splitlines()] == ["inferometer/campaign/3"] * 2
+    assert [json.loads(line)["schema"] for line in text.splitlines()] == ["inferometer/campaign/4"] * 2

@@ -16,8 +16,8 @@ from inferometer.documents.summary import Sut, TokenizerAccount
 from inferometer.documents.verdict import RunStatus
 from inferometer.telemetry.host import Environment
 
-TEST_SCHEMA: Final = "inferometer/test/3"
-CAMPAIGN_SCHEMA: Final = "inferometer/campaign/3"
+TEST_SCHEMA: Final = "inferometer/test/4"
+CAMPAIGN_SCHEMA: Final = "inferometer/campaign/4"
 
 EndedBy = Literal["interrupted", "server", "plan", "instrument"]
 """Why a test is partial."""
@@ -118,7 +118,7 @@ class ProcedureDocument(Part, frozen=True):
     """One test of the draft. `ended_by`, `problem`: why it is partial; None: it is whole. `parameters`: those of the test;
     `plan`: the resolved base plan, as `plan.json` has it."""
 
-    schema: Literal["inferometer/test/3"]
+    schema: Literal["inferometer/test/4"]
     version: str
     test: str
     section: str
@@ -196,7 +196,7 @@ class Reproduction(Part, frozen=True):
 class Campaign(Part, frozen=True):
     """Several tests of one system, in the order they were carried out."""
 
-    schema: Literal["inferometer/campaign/3"]
+    schema: Literal["inferometer/campaign/4"]
     version: str
     id: str
     name: str

@@ -25,12 +25,15 @@ class Column(Part, frozen=True):
 
 
 class Series(Part, frozen=True):
-    """A line, or a group of bars: as many x as y. `x` may be names (bars)."""
+    """A line, or a group of bars: as many x as y. `x` may be names (bars). `ci`: the 95 % interval of each y, or empty where
+    none has one; `few`: which of y, from 0, are percentiles of too few samples."""
 
     label: str
     x: tuple[float | str, ...]
     y: tuple[float | None, ...]
     at: str = ""
+    ci: tuple[Interval | None, ...] = ()
+    few: tuple[int, ...] = ()
 
 
 class Mark(Part, frozen=True):

@@ -334,13 +334,20 @@ def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
 
 def _cdf(performed: Sequence[PerformedRun]) -> Figure:
     gap = _named(performed)
-    series = tuple(Series(_words(one), *_curve(one.outcome.summary)) for one in performed)
+    series = tuple(
+        Series(
+            f"{_words(one)} of saturation",
+            *_curve(one.outcome.summary),
+            f"{one.step.at.rate or 0.0:.4g} requests/s",
+        )
+        for one in performed
+    )
     return Figure(
         "itl_cdf",
         f"Distribution of {gap}",
         "cdf",
         Axis(gap, "ms", log=True),
-        Axis("share of gaps"),
+        Axis("Share of gaps"),
         series,
     )
 

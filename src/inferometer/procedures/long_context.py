@@ -35,7 +35,7 @@ from inferometer.procedures.plateau import (
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, documents, reseeded, warm_up_run, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, refusals, runs
-from inferometer.procedures.summary_access import rate, samples, stat, statistic, success
+from inferometer.procedures.summary_access import rate, samples, stat, stat_interval, statistic, success
 
 NAME, SECTION = "long-context", "5.9"
 
@@ -43,7 +43,7 @@ SHORT = 512
 """Tokens of a prompt of the warm-up: as long as Synthetic-Uniform's longest."""
 LEAST_FITTED = 3
 """Lengths; two make a line, whatever they are."""
-CURVE_POINTS = 33
+CURVE_POINTS = 49
 
 
 def steps(setup: Setup) -> Steps:
@@ -289,7 +289,12 @@ def _figure(performed: Sequence[PerformedRun], scaling: Scaling | None) -> Figur
     """Measured points, and the fitted curves between them."""
     lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at.context or 0) for one in performed)
     measured = tuple(
-        Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in performed))
+        Series(
+            label,
+            lengths,
+            tuple(stat(one.outcome.summary, "ttft", name) for one in performed),
+            ci=tuple(stat_interval(one.outcome.summary, "ttft", name) for one in performed),
+        )
         for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))
     )
     curves = (

@@ -49,7 +49,7 @@ from inferometer.procedures.saturation import (
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, reseeded, without_warm_up
 from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Run, Steps, runs
-from inferometer.procedures.summary_access import rate
+from inferometer.procedures.summary_access import rate, rate_interval
 from inferometer.procedures.throughput_results import (
     NO_MAXIMUM,
     Maximum,
@@ -249,10 +249,11 @@ def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum)
     by_rate |= {one.step.at.rate or 0.0: one.outcome.summary for one in under}
     rates = tuple(sorted(by_rate))
     achieved = tuple(rate(by_rate[level], "output_tok_s") for level in rates)
+    intervals = tuple(rate_interval(by_rate[level], "output_tok_s") for level in rates)
     marks = (Mark("sustainable", x=maximum.load),) if isinstance(maximum.load, float) else ()
     return Figure(
         "achieved", "Throughput by offered load", "lines", Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s"),
-        (Series("achieved", rates, achieved),), marks, capacity=True,
+        (Series("achieved", rates, achieved, ci=intervals),), marks, capacity=True,
     )  # fmt: skip
 
 

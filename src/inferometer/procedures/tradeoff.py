@@ -317,7 +317,12 @@ def _curve(setup: Setup, points: Sequence[Point], metric: Metric, name: str) -> 
     measured = [one for one in points if one.achieved is not None]
     x = tuple(one.achieved or 0.0 for one in measured)
     series = tuple(
-        Series(f"{label} {which.upper()}", x, tuple(stat(one.summary, metric, which) for one in measured))
+        Series(
+            f"{label} {which.upper()}",
+            x,
+            tuple(stat(one.summary, metric, which) for one in measured),
+            ci=tuple(stat_interval(one.summary, metric, which) for one in measured),
+        )
         for which in PERCENTILES
     )
     marked = [("knee", knee(points, metric)[0]), ("saturation", fall(points))]
@@ -335,7 +340,8 @@ def _curve(setup: Setup, points: Sequence[Point], metric: Metric, name: str) -> 
 def _offered(points: Sequence[Point]) -> Figure:
     """Achieved against offered; ideal is every request answered at once, with as many tokens as answers have on average."""
     rates = tuple(one.rate for one in points)
-    series = [Series("achieved", rates, tuple(one.achieved for one in points))]
+    achieved, intervals = tuple(one.achieved for one in points), tuple(one.interval for one in points)
+    series = [Series("achieved", rates, achieved, ci=intervals)]
     lengths = [
         (stats.mean, stats.n) for one in points if (stats := one.summary.metrics.output_tokens) is not None
     ]

@@ -228,6 +228,6 @@ def _cdf(performed: Sequence[PerformedRun]) -> Figure:
         "Distribution of TTFT",
         "cdf",
         Axis("TTFT", "ms", log=True),
-        Axis("share of requests"),
+        Axis("Share of requests"),
         series,
     )

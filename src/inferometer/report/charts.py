@@ -11,7 +11,8 @@
 | `spikes`    | a stroke from zero for every `y` above it                                           |
 | `dots`      | a small dot each: for many points                                                   |
 
-Lines, points and bars may carry intervals (`spans`), drawn as strokes with caps. What of them lies below zero is cut.
+Lines, points and bars may carry intervals (`spans`), drawn as strokes with caps. What of them lies below zero is cut. Markers
+of percentiles with too few samples (`few` of a series) are hollow.
 
 Series differ by colour, dash and marker, so that no colour has to be told from another. What has no place on its axis (null,
 zero on a logarithm) is left out. A chart reads the same without scripts.
@@ -23,7 +24,7 @@ or more where the axis is long or short.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -72,7 +73,8 @@ class Chart:
 
 def of_figure(shown: Figure) -> Chart:
     """The chart of a test's figure."""
-    return Chart(shown.title, shown.kind, shown.x, shown.y, shown.series, shown.marks)
+    spans = tuple(one.ci or (None,) * len(one.x) for one in shown.series)
+    return Chart(shown.title, shown.kind, shown.x, shown.y, shown.series, shown.marks, spans=spans)
 
 
 def draw(chart: Chart) -> str | None:
@@ -103,7 +105,31 @@ def legend(chart: Chart) -> list[tuple[str, str]]:
     """(sample of its line or bar as SVG, name) for each series, where there are several."""
     if len(chart.series) < 2:
         return []
-    return [(_sample(chart.kind, i % STYLES), clean(one.label)) for i, one in enumerate(chart.series)]
+    kind = chart.kind
+    return [
+        (_sample(kind, i % STYLES, marked=_few_points(kind, one.x)), clean(one.label))
+        for i, one in enumerate(chart.series)
+    ]
+
+
+def signs(chart: Chart) -> list[tuple[str, str]]:
+    """(sample as SVG, what it means) of what is drawn beside lines and bars: intervals, and markers of too few samples."""
+    found = []
+    if any(span is not None for spans in chart.spans for span in spans):
+        found.append((_framed('<path class="span" d="M13 1V13M9 1h8M9 13h8"/>'), "95 % interval"))
+    if chart.kind in ("lines", "points") and any(
+        value is not None and _few_points(chart.kind, one.x)
+        for one in chart.series
+        for at, value in enumerate(one.y)
+        if at in one.few
+    ):
+        found.append(
+            (
+                _framed('<path class="hollow dot s5" d="M9 7a4 4 0 1 0 8 0a4 4 0 1 0-8 0"/>'),
+                "too few samples for this percentile",
+            )
+        )
+    return found
 
 
 def heading(axis: Axis) -> str:
@@ -178,10 +204,13 @@ def _grid(x: Scale | None, y: Scale, left: float, base: float) -> Iterator[str]:
 def _series(chart: Chart, series: Series, index: int, x: Scale, y: Scale) -> Iterator[str]:
     kind, style = chart.kind, index % STYLES
     parts: list[list[Point]] = [[]]
-    for across, up in zip(series.x, series.y, strict=True):
+    rough: set[Point] = set()
+    for at, (across, up) in enumerate(zip(series.x, series.y, strict=True)):
         if drawable(across, x.log) and drawable(up, y.log):
             assert up is not None
-            parts[-1].append((x.inside(float(across)) if chart.within else x.at(float(across)), y.at(up)))
+            point = (x.inside(float(across)) if chart.within else x.at(float(across)), y.at(up))
+            parts[-1].append(point)
+            rough |= {point} if at in series.few else set()
         elif kind != "timeline":
             parts.append([])
     points = [point for part in parts for point in part]
@@ -193,11 +222,11 @@ def _series(chart: Chart, series: Series, index: int, x: Scale, y: Scale) -> Ite
     elif kind == "dots":
         yield f'<path class="dots s{style}" d="{"".join(f"M{px:.1f} {py:.1f}h0" for px, py in points)}"/>'
     else:
-        yield from _joined(parts, points, style, chart)
+        yield from _joined(parts, rough, style, chart)
 
 
-def _joined(parts: Sequence[list[Point]], points: Sequence[Point], style: int, chart: Chart) -> Iterator[str]:
-    kind = chart.kind
+def _joined(parts: Sequence[list[Point]], rough: Set[Point], style: int, chart: Chart) -> Iterator[str]:
+    kind, points = chart.kind, [point for part in parts for point in part]
     if kind == "timeline" and len(chart.series) == 1 and len(points) > 1:
         under = f"V{chart.base}H{points[0][0]:.1f}z"
         yield f'<path class="fill s{style}" d="{_path(points, False)}{under}"/>'
@@ -205,9 +234,13 @@ def _joined(parts: Sequence[list[Point]], points: Sequence[Point], style: int, c
         for part in parts:
             if len(part) > 1:
                 yield f'<path class="line s{style}" d="{_path(part, kind == "cdf")}"/>'
-    few = len(points) <= (1 if kind == "timeline" else MARKERS_UP_TO)
-    if kind != "cdf" and (kind == "points" or few):
-        yield from (_marker(style, *point) for point in points)
+    if _few_points(kind, points):
+        yield from (_marker(style, *point, hollow=point in rough) for point in points)
+
+
+def _few_points(kind: Kind, points: Sequence[object]) -> bool:
+    """Whether each point of a series is marked."""
+    return kind == "points" or (kind != "cdf" and len(points) <= (1 if kind == "timeline" else MARKERS_UP_TO))
 
 
 def _stroke(x: float, span: tuple[float, float], y: Scale, style: int | None) -> str:
@@ -235,7 +268,7 @@ def _path(points: Sequence[Point], steps: bool) -> str:
     return "".join(words)
 
 
-def _marker(style: int, x: float, y: float) -> str:
+def _marker(style: int, x: float, y: float, *, hollow: bool = False) -> str:
     shapes = (
         "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
         "m-3.5-3.5h7v7h-7z",
@@ -244,17 +277,22 @@ def _marker(style: int, x: float, y: float) -> str:
         "m0 5l4.6-8h-9.2z",
         "m-5-1.5h3.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5z",
     )
-    return f'<path class="dot s{style}" d="M{x:.1f} {y:.1f}{shapes[style]}"/>'
+    name = "hollow dot" if hollow else "dot"
+    return f'<path class="{name} s{style}" d="M{x:.1f} {y:.1f}{shapes[style]}"/>'
 
 
-def _sample(kind: str, style: int) -> str:
+def _sample(kind: str, style: int, *, marked: bool) -> str:
     line = f'<path class="line s{style}" d="M0 7h26"/>'
     filled = '<path class="fill s0" d="M0 2h26v10h-26z"/>' if kind == "histogram" and style == 0 else ""
     shape = {
         "bars": f'<path class="bar s{style}" d="M4 1h18v12h-18z"/>',
         "points": _marker(style, 13, 7),
-        "lines": line + _marker(style, 13, 7),
+        "lines": line + (_marker(style, 13, 7) if marked else ""),
     }.get(kind, filled + line)
+    return _framed(shape)
+
+
+def _framed(shape: str) -> str:
     return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true">{shape}</svg>'
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inferometer.report.charts import Chart, draw, legend
+from inferometer.report.charts import Chart, draw, legend, signs
 from inferometer.report.figures import UNMEASURED, Counted, clean, marked
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def picture(chart: Chart, missing: str = UNMEASURED) -> Picture:
 
     svg = draw(chart)
     # Both are SVG of charts/drawing.py, which escapes what came from outside.
-    samples = tuple((Markup(sample), name) for sample, name in legend(chart))  # noqa: S704 - our own shapes
+    named = [*legend(chart), *signs(chart)] if svg else []
+    samples = tuple((Markup(sample), name) for sample, name in named)  # noqa: S704 - our own shapes
     return Picture(clean(chart.title), None if svg is None else Markup(svg), samples, missing)  # noqa: S704 - escaped there
 
 

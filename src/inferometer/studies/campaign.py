@@ -385,7 +385,7 @@ class _Test:
             runs=tuple(shown.measured_run(one, state) for one, state in made),
             values=values,
             tables=shown.tables(results),
-            figures=results.figures,
+            figures=shown.figures(results),
             notes=shown.notes(results.notes),
             undecided=shown.notes(results.undecided),
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from inferometer.documents.campaign import ProcedureRun, ReportedTable, ReportedValue, StateSwitch
 from inferometer.documents.note import Note, WordedNote
-from inferometer.documents.results import Cell
+from inferometer.documents.results import Cell, Figure, Series
 from inferometer.metrics.statistics import RoughPercentile
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched
@@ -84,6 +86,17 @@ def _table(table: Table) -> ReportedTable:
             if isinstance(cell, RoughPercentile)
         ),
     )
+
+
+def figures(results: Results) -> tuple[Figure, ...]:
+    """The figures, with the points marked that are percentiles of too few samples."""
+    return tuple(replace(one, series=tuple(map(_series, one.series))) for one in results.figures)
+
+
+def _series(series: Series) -> Series:
+    rough = tuple(at for at, value in enumerate(series.y) if isinstance(value, RoughPercentile))
+    plain = tuple(None if value is None else float(value) for value in series.y)
+    return replace(series, y=plain, few=rough)
 
 
 def _plain(cell: Cell) -> Cell:

@@ -78,9 +78,16 @@ def _front(number: int, test: ProcedureDocument, one: Figure, reading: str) -> F
 
 def drawn(one: Figure) -> Picture:
     """A figure of a test, ready for a template."""
-    named = replace(one, series=tuple(_named(line) for line in one.series))
+    named = replace(one, title=_title(one), series=tuple(_named(line) for line in one.series))
     missing = WITHHELD if one.capacity and not one.series else UNMEASURED
     return picture(of_figure(named), missing)
+
+
+def _title(one: Figure) -> str:
+    """The title; a distribution that is alone has no legend, so its load is named here."""
+    if one.kind != "cdf" or len(one.series) != 1 or one.series[0].at == WITHHELD:
+        return one.title
+    return labelled(one.title, labelled(one.series[0].label, one.series[0].at))
 
 
 def _named(line: Series) -> Series:

@@ -317,7 +317,14 @@ def _figure(figure: Figure, names: _Names) -> Figure:
 
 
 def _series(series: Series, names: _Names) -> Series:
-    return Series(label=names.classes.within(series.label), x=series.x, y=series.y, at=_level(series.at))
+    return Series(
+        label=names.classes.within(series.label),
+        x=series.x,
+        y=series.y,
+        at=_level(series.at),
+        ci=series.ci,
+        few=series.few,
+    )
 
 
 def _statement(statement: ComplianceStatement | None, names: _Names) -> ComplianceStatement | None:
