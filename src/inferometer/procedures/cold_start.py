@@ -6,7 +6,9 @@ The draft names both figures and defines neither. Here:
     cold start latency   TTFT of the first request of all after that
 
 A start is: the server stopped, started, one request, one more. Nothing is generated before the first request, neither warm-up
-nor a look at what the server takes. The second is of the same length: what it takes less is what the start cost.
+nor a look at what the server takes. The second is of the same length: what it takes less is what the start cost. Each start has
+a request of its own, for latency depends on the prompt: the medians are of the workload, and so are their intervals
+(measure/median_interval.py).
 """
 
 from __future__ import annotations
@@ -18,15 +20,18 @@ from statistics import median
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
+from inferometer.measure.median_interval import median_interval
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, variant, without_warm_up
+from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, without_warm_up
 from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run, runs
 from inferometer.procedures.summary_access import stat
 
 NAME, SECTION = "cold-start", "4.5.3"
 
 FIRST, SECOND = "first", "second"
+SEEDS = 7_919
+"""Between the seeds of two starts."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -35,10 +40,16 @@ def steps(setup: Setup) -> Steps:
         yield Switch("server", "stopped")
         yield Switch("server", "started")
         yield Run(
-            _cold(setup.plan), FIRST, Conditions(start=number), Note("first_request", {"start": number})
+            _cold(_drawn(setup.plan, number)),
+            FIRST,
+            Conditions(start=number),
+            Note("first_request", {"start": number}),
         )
         yield Run(
-            _once(setup.plan), SECOND, Conditions(start=number), Note("second_request", {"start": number})
+            _once(_drawn(setup.plan, number)),
+            SECOND,
+            Conditions(start=number),
+            Note("second_request", {"start": number}),
         )
 
 
@@ -77,6 +88,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )
 
 
+def _drawn(plan: Plan, number: int) -> Plan:
+    """The plan with another request for each start; the first start has the plan's own."""
+    return reseeded(plan, SEEDS * (number - 1))
+
+
 def _once(plan: Plan) -> Plan:
     return closed_loop(without_warm_up(variant(plan, slos=[])), 1, requests=1)
 
@@ -97,16 +113,16 @@ def _rows(done: Sequence[Performed]) -> list[tuple[Cell, ...]]:
 
 
 def _load_time(rows: Sequence[Sequence[Cell]], *, simulated: bool) -> Value:
-    """The median. In simulation it is a setting of the engine, and where that is not set, nothing at all."""
+    """The median. In simulation it is a setting of the engine, alike at each start; where that is not set, nothing."""
     found = _median("load_time", "Model Load Time", rows, 1, "s")
     if not simulated or found.value is None:
         return found
     if not found.value:
-        return replace(found, value=None, note=Note("load_not_simulated"))
+        return replace(found, value=None, ci=None, note=Note("load_not_simulated"))
     return replace(found, note=Note("load_is_a_setting"))
 
 
 def _median(name: str, label: str, rows: Sequence[Sequence[Cell]], column: int, unit: str) -> Value:
     numbers = [float(row[column] or 0) for row in rows if row[column] is not None]
     note = Note("median_of_starts", {"starts": len(numbers)}) if numbers else Note("no_start_measured")
-    return Value(name, label, median(numbers) if numbers else None, unit, None, note)
+    return Value(name, label, median(numbers) if numbers else None, unit, median_interval(numbers), note)
