@@ -198,7 +198,10 @@ def headline(
         ("ttft", headline(100.0, (95.0, 105.0)), []),
         ("ttft", headline(100.0, (95.0, 105.0), few=True), ["few_samples"]),
         ("ttft", headline(100.0, None), ["no_interval"]),
-        ("capacity", headline(8, None), []),
+        ("capacity", headline(8, None), ["no_interval"]),
+        ("capacity", headline(8, (7.0, 9.0)), []),
+        ("cold-start", headline(8.0, None), ["no_interval"]),
+        ("memory-pressure", headline(8, None), []),
         ("ttft", headline(100.0, (60.0, 120.0)), []),
         ("ttft", headline(100.0, (60.0, 121.0)), ["wide_interval"]),
         ("long-context", headline(1.0, (-0.1, 0.1)), ["wide_interval"]),
@@ -224,3 +227,27 @@ def test_medians_need_twenty_requests_in_each_run(test: str, completed: int, sta
     few = run({"requests.completed": completed})
     pilot = run({"requests.completed": 1}, part="pilot")
     assert verdict_of_test(test, [run(), few, pilot], None, ()).status == status
+
+
+@pytest.mark.parametrize(
+    ("starts", "held", "test", "codes"),
+    [
+        (6, 0, "cold-start", []),
+        (1, 0, "cold-start", ["streamed"]),
+        (6, 3, "cold-start", ["streamed"]),
+        (6, 0, "ttft", ["streamed"]),
+    ],
+)
+def test_runs_of_one_request_show_together_that_answers_were_not_held_back(
+    starts: int, held: int, test: str, codes: list[str]
+) -> None:
+    """One answer alone never shows it. All of a test's do: by Wilson's interval of their share, 0 of 6 and not 3 of 6; and
+    only where each run has one answer by the test's design."""
+    checks = [
+        msgspec.structs.replace(
+            check("streamed", "unsure"), facts={"of": "few", "held": int(at < held), "judged": 1}
+        )
+        for at in range(starts)
+    ]
+    runs = [run({"verdict.checks": (one,)}) for one in checks]
+    assert [one.code for one in verdict_of_test(test, runs, None, ()).objections] == codes

@@ -65,6 +65,49 @@ def test_the_capacity_is_found_to_a_gap_of_one_or_five_percent(room: int, initia
     assert (last["concurrency"], last["status"]) == (answer, "Pass (confirmed)")
 
 
+@settings(max_examples=25)
+@given(st.integers(1, 600), st.sampled_from([0.001, 0.02, 0.1, 0.3]))
+def test_the_interval_goes_from_the_last_level_surely_within_to_below_the_first_surely_beyond(
+    room: int, width: float
+) -> None:
+    """Law: it holds the answer, and the truth where levels are measured right; the less levels settle, the wider it is."""
+    setup = asked(maximum=1_000, ttft_p99_ms=130.0)
+
+    def answer(plan: Plan) -> Summary:
+        slots = plan.load.concurrency or 1
+        count = plan.load.requests or 1
+        p99 = 130.0 * (slots / (room + 0.5)) ** 2
+        seconds = max(20.0, count / slots)
+        return summary(
+            plan, request_s=slots, ttft=(p99 / 2, p99), completed=count, seconds=seconds, width=width
+        )
+
+    found = results("capacity", setup, carried("capacity", setup, answer))
+    top = value(found, "max_concurrency")
+    if top.ci is not None:
+        low, high = top.ci
+        assert low <= top.value <= high
+        assert low <= room <= high
+        tried = {row["concurrency"] for row in rows(found, "levels")}
+        assert low in tried
+        assert high == top.value or high + 1 in tried
+
+
+def test_a_capacity_that_no_level_settles_has_no_interval() -> None:
+    """Without an interval of P99 at any level, where the criterion stops being met is chance."""
+    setup = asked(maximum=64)
+    found = results("capacity", setup, carried("capacity", setup, unsure))
+    assert value(found, "max_concurrency").ci is None
+
+
+def unsure(plan: Plan) -> Summary:
+    """P99 rises past the threshold at 20 in flight, by less than any run is certain to."""
+    slots, count = plan.load.concurrency or 1, plan.load.requests or 1
+    p99 = 30.5 * (0.95 if slots < 20 else 1.05)
+    seconds = max(20.0, count / slots)
+    return summary(plan, request_s=slots, ttft=(p99 / 2, p99), completed=count, seconds=seconds, width=0.3)
+
+
 @pytest.mark.parametrize("room", [1, 77])
 @pytest.mark.parametrize("error", concurrency.SYSTEM_ERRORS)
 def test_any_system_error_ends_a_level_without_a_threshold(room: int, error: str) -> None:

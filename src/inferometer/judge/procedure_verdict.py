@@ -31,13 +31,17 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
+from inferometer.judge.delivery import AT_ONCE_SHARE
 from inferometer.judge.judge import OF_THE_INSTRUMENT
+from inferometer.measure.stats import wilson
 from inferometer.metrics.statistics import ENOUGH
 from inferometer.plan.saved import part_values
 from inferometer.plan.schema import Plan
 
 LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
 """What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
+OF_SINGLE_REQUESTS = {"cold-start"}
+"""Tests whose runs have one request each: whether answers were held back shows over all of them together."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
 OF_FILTERS = ("finish_reason", "policy_status")
 """Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""
@@ -48,8 +52,8 @@ USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
 MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
 ANSWERED = 0.99
 """Of the requests of a run whose throughput is held against the maximum."""
-WITH_INTERVAL = {"ttft", "throughput", "itl"}
-"""Tests whose headline is a statistic of samples or a rate: it has an interval, unless there is too little for one."""
+WITH_INTERVAL = {"ttft", "throughput", "itl", "capacity", "long-context", "cold-start"}
+"""Tests whose headline has an interval, unless there is too little for one."""
 OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
 """Tests whose headline is reckoned with medians of several runs, and has no interval."""
 WIDE = 2.0
@@ -88,6 +92,8 @@ def verdict_of_test(
     the value that stands for it."""
     objections: list[Objection] = []
     counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
+    if test in OF_SINGLE_REQUESTS and _streamed_together(runs):
+        counting -= {"streamed"}
     for one in runs:
         objections += (
             Objection("contradicted", "INVALID", one.name, note)
@@ -111,6 +117,17 @@ def verdict_of_test(
         Objection(code, "INCONCLUSIVE", None, note) for code, note in _of_headline(test, runs, headline)
     )
     return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
+
+
+def _streamed_together(runs: Sequence[MeasuredRun]) -> bool:
+    """Whether runs that were each too short to tell show together that not more than half of the answers were held back."""
+    checks = [check for one in runs for check in one.summary.verdict.checks if check.code == "streamed"]
+    unsure = [check for check in checks if check.status in ("fail", "unsure")]
+    if any(check.status == "fail" or check.facts.get("of") != "few" for check in unsure):
+        return False
+    held, judged = (sum(check.facts.get(name) or 0 for check in checks) for name in ("held", "judged"))
+    interval = wilson(held, judged)
+    return interval is not None and interval[1] <= AT_ONCE_SHARE
 
 
 def _of_headline(

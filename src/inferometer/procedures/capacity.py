@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.note import Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.procedures.concurrency import (
@@ -18,6 +18,7 @@ from inferometer.procedures.concurrency import (
     answer,
     best,
     errors,
+    interval,
     known_capacity,
     ladder_of,
     lasted,
@@ -66,7 +67,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     if not measured:
         return Results(undecided=(Note("no_concurrency_measured"),))
     return Results(
-        values=_values(top, ended),
+        values=_values(top, ended, interval(wanted, done)),
         tables=(search_table(measured, top),),
         figures=(_figure(measured, top, ended),),
         notes=_notes(setup, wanted, measured, ended),
@@ -75,7 +76,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )
 
 
-def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
+def _values(top: Level | None, ended: Answer | None, ends: Interval | None) -> tuple[Value, ...]:
     summary = None if top is None else top.done.outcome.summary
     tokens = None if summary is None else summary.in_flight_tokens
     mean, peak = (None, None) if tokens is None else (tokens.mean, tokens.peak)
@@ -87,7 +88,7 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
     return (
         Value(
             "max_concurrency", "Maximum concurrent requests meeting criteria", None if top is None else top.concurrency,
-            "in flight", None, why, capacity=True,
+            "in flight", ends, why, capacity=True,
         ),
         Value(
             "throughput_at_max", "Achieved throughput at maximum", rate(summary, "output_tok_s"),

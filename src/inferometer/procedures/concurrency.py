@@ -12,6 +12,9 @@ How long a level lasts: at least as many seconds, and at least as many completio
 (draft 5.5.3). A closed loop ends by its requests or by time, whichever is first, and one that ends by time may send prompts
 twice. So each level ends by its requests, and has as many as the rate at the next lower level, or of the pilot, makes of the
 seconds, and a fifth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
+
+The interval of the answer goes from the highest level that meets every criterion by its whole interval to just below the lowest
+that misses one so: the system is taken to do no better with more in flight. Levels that chance decides lie within it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
+from inferometer.documents.results import Interval
 from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
@@ -238,6 +242,25 @@ def best(sought: Sought, done: Sequence[Performed]) -> Level | None:
     highest = reached(sought.ladder, [one.trial for one in found])
     at = [one for one in found if one.concurrency == highest and one.decision.sustained]
     return at[-1] if at else None
+
+
+def interval(sought: Sought, done: Sequence[Performed]) -> Interval | None:
+    """The 95 % interval of the highest concurrency that meets the criteria; None where no level settles one of its ends."""
+    found, top = [one for one in levels(sought, done) if not one.short], best(sought, done)
+    said = {
+        (
+            one.concurrency,
+            criteria(one.done.outcome.summary, sought.success_rate, sought.ttft_p99_ms).sustained,
+        )
+        for one in found
+    }
+    missed = min((level for level, met in said if met is False), default=None)
+    if top is None or missed is None:
+        return None
+    met = max((level for level, met in said if met and level < missed), default=None)
+    return (
+        None if met is None else (float(min(met, top.concurrency)), float(max(missed - 1, top.concurrency)))
+    )
 
 
 def find_capacity(setup: Setup, sought: Sought) -> Generator[Run, Measured, int | None]:

@@ -236,6 +236,8 @@ def _table(performed: Sequence[PerformedRun]) -> Table:
         Column("output_tok_s", "Output throughput", "tok/s", capacity=True),
         Column("input_tok_s", "Input throughput", "tok/s", capacity=True),
         Column("success", "Success", "%"),
+        Column("ttft_mean_low", "TTFT Mean, 95 % from", "ms"),
+        Column("ttft_mean_high", "to", "ms"),
     )
     rows = tuple(_row(one) for one in performed)
     return Table("lengths", "Latency by context length", "5.9.5", columns, rows)
@@ -256,6 +258,7 @@ def _row(one: PerformedRun) -> tuple[Cell, ...]:
         rate(summary, "output_tok_s"),
         rate(summary, "input_tok_s"),
         success(summary),
+        *(stat_interval(summary, "ttft", "mean") or (None, None)),
     )
 
 
