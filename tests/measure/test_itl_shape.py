@@ -213,3 +213,31 @@ def test_densities_are_smoothed_as_scipy_does(density: Floats) -> None:
     """Law: the curve is scipy's Gaussian filter with a bandwidth of as many bins, and nothing beyond the ends."""
     filtered = ndimage.gaussian_filter1d(density, 1 / BIN, mode="constant")
     assert _smoothed(density) == pytest.approx(filtered, abs=1e-9)
+
+
+def test_the_drafts_own_table_has_these_figures(build: Callable[..., Record]) -> None:
+    """Known vector: draft table 6. Gaps with its percentiles, straight between them, whose least and greatest (20.9 and 689 ms)
+    follow from its mean and standard deviation, have each of its figures, the ratio of 3.26 among them: no heavy tail."""
+    shares = (
+        0,
+        0.5,
+        0.9,
+        0.95,
+        0.9899,
+        0.9901,
+        0.9989,
+        0.9991,
+        1,
+    )  # level about the two where one gap makes a difference
+    gaps = np.interp(np.linspace(0, 1, 15_234), shares, (20.887, 38, 52, 67, 124, 124, 312, 312, 689.04))
+    found = answers(build, np.random.default_rng(6).permutation(gaps), 2_539)
+    stats = found.itl_ms
+    assert stats is not None
+    assert stats.p99_9 is not None
+    assert stats.std is not None
+    assert (stats.n, found.answers) == (15_234, 6)
+    assert [round(value) for value in (stats.p50, stats.p90, stats.p95, stats.p99)] == [38, 52, 67, 124]
+    assert stats.p99_9 == pytest.approx(312)
+    assert (round(stats.mean), round(stats.std)) == (42, 28)
+    assert found.tail_ratio == pytest.approx(3.26, abs=0.005)
+    assert found.tail == "exponential or lighter"
