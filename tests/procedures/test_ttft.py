@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import sample_runs
 from procedures.modelled import carried, results, rows, summary
+from procedures.summaries import changed, stats
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.server import Server, Timed
@@ -48,6 +49,27 @@ def test_the_parts_of_ttft_are_those_that_the_server_has(
     assert [
         tuple(row[name] for name in ("component", "mean", "p50", "p99", "n")) for row in found(server)
     ] == expected
+
+
+def test_the_parts_that_answers_report_have_a_table_of_their_own() -> None:
+    """Draft 5.1.4.2: prefill and what is left of TTFT, exact, with a mark where samples are few; none without prefill."""
+    setup = Setup(Plan(), Tests.model_validate({"ttft": {"rates": [1], "requests": 90}}))
+
+    def system(plan: Plan) -> Summary:
+        found = summary(plan, request_s=1.0, completed=90)
+        return changed(
+            found,
+            metrics=changed(
+                found.metrics, prefill_server_ms=stats(7.0, 9.0, n=90), ttft_outside_ms=stats(3.0, 4.0, n=90)
+            ),
+        )
+
+    whole = results("ttft", setup, carried("ttft", setup, system))
+    told = [
+        (row["component"], row["mean"], row["p50"], row["n"])
+        for row in rows(whole, "ttft_components_by_answer")
+    ]
+    assert told == [("prefill", 7.0, 7.0, 90), ("queue wait, HTTP, network, client", 3.0, 3.0, 90)]
 
 
 def test_without_metrics_ttft_has_no_parts() -> None:

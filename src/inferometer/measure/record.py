@@ -216,6 +216,8 @@ class Record:
     session: Column
     user: Column
     due_ns: Column
+    server_load_ns: Column
+    server_prefill_ns: Column
     output_tokens_local: Column
     request_class: Labels
     pulse: Pulse
@@ -363,6 +365,8 @@ _NULLABLE = (
     "usage_output",
     "usage_cached",
     "usage_reasoning",
+    "server_load_ns",
+    "server_prefill_ns",
     "output_tokens_local",
     "session",
     "user",

@@ -11,6 +11,9 @@ part of it from e_first to e_last (span_tokens.py); what is said of chunks leave
 | ttft_any              | e_first - t_submit                        | no text, or not streamed                     |
 | ttfo                  | e_answer - t_submit                       | no answer content, or not streamed           |
 | ttfe                  | first event of any class - t_submit       | no event, or not streamed                    |
+| load_server           | server_load_ns, the answer's word         | the answer does not say                      |
+| prefill_server        | server_prefill_ns, likewise               | the answer does not say                      |
+| ttft_outside          | ttft - load_server - prefill_server       | as ttft and prefill_server, or less than 0   |
 | second_token          | the first of its gaps                     | as gaps                                      |
 | ttft_from_intended    | e_visible - t_intended                    | as ttft                                      |
 | e2e                   | e_last - t_submit                         | never; not streamed: t_end - t_submit        |
@@ -202,6 +205,22 @@ class Samples:
     def ttfe(self) -> Floats:
         """To the first event of any class."""
         return between_ms(self._submit, self._nth_event(np.zeros_like(self.record.index)))
+
+    @cached_property
+    def load_server(self) -> Floats:
+        """Draft 5.1.4.2."""
+        return _of_answers(self.record.server_load_ns, self.rows)
+
+    @cached_property
+    def prefill_server(self) -> Floats:
+        """Draft 5.1.4.2."""
+        return _of_answers(self.record.server_prefill_ns, self.rows)
+
+    @cached_property
+    def ttft_outside(self) -> Floats:
+        """What neither explains; a load that the answer does not mention takes no time."""
+        rest = self.ttft - np.nan_to_num(self.load_server) - self.prefill_server
+        return np.where(rest >= 0, rest, np.nan)
 
     @cached_property
     def second_token(self) -> Floats:
@@ -514,6 +533,11 @@ def _nth_place(record: Record, rows: Ints, nth: Ints) -> Ints:
     at, starts = nth[rows], record.event_offsets[:-1][rows]
     valid = (at >= 0) & (at < np.diff(record.event_offsets)[rows])
     return np.where(valid, starts + at, -1)
+
+
+def _of_answers(durations: Column, rows: Ints) -> Floats:
+    """What answers say of themselves, in ms; NaN where one does not."""
+    return np.where(durations.valid[rows], durations.values[rows] / NS_PER_MS, np.nan)
 
 
 def _gaps(text_ns: Ints, offsets: Ints) -> tuple[Floats, Ints, Ints]:

@@ -249,6 +249,42 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             waits=True,
         ),
     ]
+    load_server_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Model Load (server)",
+            "Load server",
+            "ms",
+            "The part of TTFT that a request waited for the model to be loaded or scheduled, as the engine reports it "
+            "with the answer (Ollama's `load_duration`; draft 5.1.4.2).",
+            section="5.1.4.2",
+            better="less",
+        ),
+    ] = None
+    prefill_server_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Prefill (server)",
+            "Prefill server",
+            "ms",
+            "The part of TTFT in which the engine computed the prompt, as it reports it with the answer (Ollama's "
+            "`prompt_eval_duration`, llama.cpp's `timings.prompt_ms`; draft 5.1.4.2).",
+            section="5.1.4.2",
+            better="less",
+        ),
+    ] = None
+    ttft_outside_ms: Annotated[
+        Stats | None,
+        Metric(
+            "TTFT outside Load and Prefill",
+            "TTFT outside",
+            "ms",
+            "One figure a request: TTFT less load and prefill as the engine reports them with the answer: the wait in its "
+            "queue, its HTTP server, the network and the client. Undefined where the engine reports more than TTFT.",
+            section="5.1.4.2",
+            better="less",
+        ),
+    ] = None
     second_token_ms: Annotated[
         Stats | None,
         Metric(

@@ -161,7 +161,12 @@ def _of_level(one: PerformedRun, *, several: bool) -> Results:
     )
     return Results(
         values,
-        (main, *_by_input(summary, suffix, at), *_components(summary, suffix, at)),
+        (
+            main,
+            *_by_input(summary, suffix, at),
+            *_components(summary, suffix, at),
+            *_reported_components(summary, suffix, at),
+        ),
         notes=_noncontent(summary),
     )
 
@@ -207,6 +212,36 @@ def _components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
     )
     notes, title = (Note("components_by_server"),), f"Components of TTFT by the server{suffix}"
     return (Table("ttft_components", title, "5.1.4.2", columns, rows, notes, at=at),)
+
+
+def _reported_components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
+    """Model load and prefill as the engine reports them with each answer, and the rest of TTFT (draft 5.1.4.2)."""
+    metrics = summary.metrics
+    if metrics.prefill_server_ms is None:
+        return ()
+    named = (
+        ("model load", metrics.load_server_ms),
+        ("prefill", metrics.prefill_server_ms),
+        ("queue wait, HTTP, network, client", metrics.ttft_outside_ms),
+    )
+    rows = tuple(
+        (
+            name,
+            one.mean,
+            *(percentile_of(getattr(one, point), point, one.n) for point in COMPONENT_POINTS),
+            one.n,
+        )
+        for name, one in named
+        if one is not None
+    )
+    columns = (
+        Column("component", "Component"),
+        Column("mean", "Mean", "ms"),
+        *(Column(point, point.upper(), "ms") for point in COMPONENT_POINTS),
+        Column("n", "Requests"),
+    )
+    title, notes = f"Components of TTFT by the engine's answers{suffix}", (Note("components_by_answer"),)
+    return (Table("ttft_components_by_answer", title, "5.1.4.2", columns, rows, notes, at=at),)
 
 
 def _noncontent(summary: Summary) -> tuple[Note, ...]:

@@ -417,7 +417,7 @@ UNCHECKED = {
 }
 """Why nobody can check a statement."""
 PRECONDITIONS = {
-    "components": "the server's metrics do not have the wait in its queue",
+    "components": "neither the server's metrics have the wait in its queue, nor its answers the time of prefill",
     "objectives": "no objectives are given (--slo)",
     "accelerators": "no accelerators are declared, so there is nothing to divide by",
     "batch": "the share of the batch in use could not be measured",

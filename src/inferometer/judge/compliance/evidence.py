@@ -331,6 +331,9 @@ def of_run(summary: Summary) -> Evidence:
             {"component": name, "mean": one.mean} for name, one in parts.items() if one is not None
         ]
         tables["ttft_components"] = ShownTable("5.1.4.2", len(waits), cells=tuple(waits))
+    if summary.metrics.prefill_server_ms is not None:
+        prefill: dict[str, Cell] = {"component": "prefill", "mean": summary.metrics.prefill_server_ms.mean}
+        tables["ttft_components_by_answer"] = ShownTable("5.1.4.2", 1, cells=(prefill,))
     shown = Shown(tables=tables, figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()))
     level = MeasuredRun(summary.run.id, "level", Conditions(), summary)
     requests = summary.plan.load.requests

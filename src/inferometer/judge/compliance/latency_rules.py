@@ -82,11 +82,13 @@ def _to_the_last(run: MeasuredRun) -> Note | None:
 
 
 def components(evidence: Evidence) -> Ruling | None:
-    """Draft 5.1.4.2: where the server's metrics have the wait in its queue."""
+    """Draft 5.1.4.2: where the server's metrics have the wait in its queue, or its answers the time of prefill."""
     served = [one.summary.server for one in evidence.levels]
-    if not any(one is not None and one.queue_ms is not None for one in served):
-        return not_applicable(note("precondition", why="components"))
-    return columns("ttft_components", "component", "mean")(evidence)
+    if any(one is not None and one.queue_ms is not None for one in served):
+        return columns("ttft_components", "component", "mean")(evidence)
+    if any(run.measured("prefill_server_ms") for run in evidence.levels):
+        return columns("ttft_components_by_answer", "component", "mean")(evidence)
+    return not_applicable(note("precondition", why="components"))
 
 
 def ranges_right(evidence: Evidence) -> Ruling | None:

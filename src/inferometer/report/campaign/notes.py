@@ -308,6 +308,10 @@ TTFT: dict[str, Words] = {
     "components_by_server": (
         "By the server's own metrics, which leave out the network; ~ is an estimate from the buckets of a histogram."
     ),
+    "components_by_answer": (
+        "By the durations that the engine reports with each answer; this program cannot verify them. The last row is TTFT less "
+        "the others."
+    ),
     "events_before_first_token": (
         "Other events came before the first token that is not white space; TTFT is to that token, of content, reasoning or a "
         "tool call."
