@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
+from procedures.summaries import stats, summary
 
 from inferometer.plan.campaign import campaign, of_values, to_json
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guardrail
+from inferometer.procedures.guarded_maximum import lost
 from inferometer.procedures.setup import Setup, another_workload, variant
-from inferometer.procedures.step import Performed, PerformedRun, Refused, Switch
+from inferometer.procedures.step import Performed, Refused, Switch, runs
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -47,8 +49,9 @@ def bare() -> Plan:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
-    """Four configurations, three levels of 60 s each."""
-    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, bare(), 4.0)
+    """Four configurations, three levels of 60 s each, and throughput with 64 in flight."""
+    wanted = {"guardrail": {"concurrency": 64}}
+    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, bare(), 4.0, wanted)
 
 
 def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
@@ -59,7 +62,7 @@ def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
     ]
     expected: list[Any] = []
     for name in NAMES:
-        expected += [name, ("warm-up", None), *[("level", name)] * 3, ("throughput", name)]
+        expected += [name, ("warm-up", None), *[("level", name)] * 3, *[("throughput", name)] * 2]
     assert seen == expected
     for share in SHARES:
         levels = [ran.of("level", configuration=name, percent=share) for name in NAMES]
@@ -144,14 +147,13 @@ def test_throughput_falls_as_answers_take_longer(ran: Alone) -> None:
 
 
 def test_results_come_of_whatever_was_done(ran: Alone) -> None:
-    """Cut short anywhere: what is missing is named, and None."""
-    for count in range(len(ran.done) - 1):
+    """Cut short anywhere: what is missing is named, and None. One run with a full system is enough for a figure."""
+    for count in range(len(ran.done) - 2):
         found = guardrail.results(ran.setup, ran.done[:count])
         values = {one.name: one.value for one in found.values}
         assert values["throughput_reduction_full"] is None
-        assert (
-            found.undecided or len([one for one in ran.done[:count] if isinstance(one, PerformedRun)]) >= 15
-        )
+        assert found.undecided
+    assert not guardrail.results(ran.setup, ran.done[:-1]).undecided
     assert not ran.results.undecided
 
 
@@ -193,19 +195,84 @@ def test_refusals_are_seen(tmp_path: Path) -> None:
     assert {one["configuration"] for one in refused} == {"Input Filter"}
 
 
-def test_checks_on_the_engine_cost_capacity(tmp_path: Path) -> None:
-    """With 4 places always taken, an iteration of 10 ms becomes one of 10 + 4 x 160 / 64 = 20 ms, and half of the throughput is
-    gone; a prompt's check of 120 ms stops the other 3: by the engine's time for a request with and without, to 3 points."""
-    engine = replace(
-        ENGINE, max_batch=4, prefill_per_token_ns=0, output_check_ns=160e6, checks_on_engine=True
-    )
-    wanted = {"guardrail": {**SMALL, "concurrency": 12, "throughput_s": 120}}
-    ran = alone(tmp_path, "guardrail", engine, bare(), 0.2, wanted)
+BUSY = replace(ENGINE, max_batch=4, prefill_per_token_ns=0, output_check_ns=160e6, checks_on_engine=True)
+"""With 4 places always taken, an iteration of 10 ms becomes one of 10 + 4 x 160 / 64 = 20 ms where answers are checked, and a
+prompt's check of 120 ms stops the other 3."""
+
+
+@pytest.mark.parametrize("fixed", [None, 12])
+def test_checks_on_the_engine_cost_capacity(tmp_path: Path, fixed: int | None) -> None:
+    """Half of the throughput is gone with checks of answers: by the engine's time for a request with and without, to 3 points
+    with 12 in flight, and to 2 where the most is searched for; then the interval holds it. A climb begins at half of what the
+    baseline's ended at. A plan that fixes the number in flight is told apart."""
+    wanted = {
+        "guardrail": {**SMALL, "concurrency": fixed, "throughput_s": 120},
+        "search": {"pilot_requests": 64},
+    }
+    ran = alone(tmp_path, "guardrail", BUSY, bare(), 0.2, wanted)
     tokens = ran.of("throughput", configuration="baseline").outcome.summary.metrics.output_tokens
     assert tokens is not None
     base = 10 * tokens.mean / 4  # ms of the engine for a request
     for name, more in (("input", 120), ("output", base), ("full", base + 120)):
-        assert ran.value(f"throughput_reduction_{name}") == pytest.approx(100 * more / (base + more), abs=3)
+        true = 100 * more / (base + more)
+        (found,) = [one for one in ran.results.values if one.name == f"throughput_reduction_{name}"]
+        assert found.value == pytest.approx(true, abs=3 if fixed else 2)
+        assert found.ci is not None
+        assert found.ci[0] <= float(found.value or 0) <= found.ci[1]
+        assert fixed or found.ci[0] <= true <= found.ci[1]
+    (table,) = [one for one in ran.results.tables if one.name == "throughput"]
+    assert table.notes[0].code == ("output_without_search" if fixed else "maximum_by_climb")
+    assert any(one.name == "throughput_levels" for one in ran.results.tables) is (fixed is None)
+    climbs = {
+        name: [
+            one.step.at.concurrency for one in runs(ran.done, "pilot") if one.step.at.configuration == name
+        ]
+        for name in NAMES
+    }
+    if fixed:
+        assert not any(climbs.values())
+        return
+    assert all(climbs[name][0] == (climbs["baseline"][-1] or 0) // 2 for name in NAMES[1:])
+    for number in range(2):  # the same requests in all, so that the chance of lengths is that of both sides
+        full = [
+            [one for one in runs(ran.done, "throughput") if one.step.at.configuration == name][number]
+            for name in NAMES
+        ]
+        assert len({one.outcome.summary.workload.fingerprint for one in full}) == 1
+        assert len({one.step.plan.load.requests for one in full}) == 1
+
+
+def test_a_filter_that_costs_no_throughput_is_said_to_be_within_chance(tmp_path: Path) -> None:
+    """A check of prompts beside the engine only makes them later: with ever more in flight nothing is lost."""
+    engine = replace(BUSY, checks_on_engine=False, output_check_tokens=0)
+    given = {**SMALL, "configurations": ["input"], "throughput_s": 40, "concurrency": None}
+    wanted = {"guardrail": given, "search": {"pilot_requests": 32}}
+    ran = alone(tmp_path, "guardrail", engine, bare(), 0.2, wanted)
+    (found,) = [one for one in ran.results.values if one.name == "throughput_reduction_input"]
+    assert found.value == pytest.approx(0, abs=1)
+    assert found.note is not None
+    assert found.note.code == "within_chance"
+
+
+def test_the_drafts_own_tables_have_these_reductions_and_overheads() -> None:
+    """Tables 13 and 14: what the draft prints of each configuration gives its reductions, to the digit it prints. The input
+    filter's overhead is 14 ms by P50 and 33 by P99, that of all of them 0.8 and 1.5 s end to end (the formulas of 5.10.4)."""
+    ttft = {"baseline": (98, 234), "input": (112, 267), "output": (101, 242), "full": (118, 289)}
+    e2e = {"baseline": (4200, 8700), "input": (4300, 8900), "output": (4800, 9800), "full": (5000, 10200)}
+    levels = {(name, 50.0): summary(ttft=stats(*ttft[name]), e2e=stats(*e2e[name])) for name in NAMES}
+    overheads = {
+        (name, metric, at): guardrail.overhead(levels, name, 50.0, metric, at)
+        for name, metric, _ in guardrail.OVERHEADS
+        for at in ("p50", "p99")
+    }
+    assert overheads == {
+        ("input", "ttft", "p50"): 14, ("input", "ttft", "p99"): 33,
+        ("output", "e2e", "p50"): 600, ("output", "e2e", "p99"): 1100,
+        ("full", "e2e", "p50"): 800, ("full", "e2e", "p99"): 1500,
+    }  # fmt: skip
+    most = {"baseline": 2867, "input": 2756, "output": 2412, "full": 2289}
+    printed = [round(-lost(most["baseline"], most[name]), 1) for name in NAMES[1:]]
+    assert printed == [-3.9, -15.9, -20.2]
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,8 @@ Configuration = Literal["baseline", "input", "output", "full"]
 
 
 class Guardrail(Parameters):
-    """Draft 5.10. `percent` of the baseline's saturation rate; throughput at `concurrency` in closed loop.
+    """Draft 5.10. `percent` of the baseline's saturation rate; the most throughput is searched for in closed loop, unless it is
+    measured at one `concurrency`.
 
     `workload`: the plan's own, or Conversation, which draft 5.10.2 recommends. None: the plan's if it has chosen one."""
 
@@ -316,14 +317,13 @@ class Guardrail(Parameters):
     )
     percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (25, 50, 75)
     duration_s: Seconds = 60.0
-    concurrency: Concurrency = 64
+    concurrency: Concurrency | None = None
     throughput_s: Seconds = 60.0
 
     quick: ClassVar[Values] = {
         "percent": (50,),
         "duration_s": 5.0,
-        "throughput_s": 12.0,
-        "concurrency": 32,
+        "throughput_s": 6.0,
     }
 
 

@@ -1,13 +1,14 @@
 """Draft 5.10, Guardrail Overhead: the same load with and without safety systems.
 
-base of the baseline -> for each configuration: switch -> every level at the baseline's rates -> throughput in closed loop
+base of the baseline -> for each configuration: switch -> every level at the baseline's rates -> its most throughput
 
-| figure                  | is                                                                       |
-| ----------------------- | ------------------------------------------------------------------------ |
-| input filter overhead   | TTFT (input filter) - TTFT (baseline)                                    |
-| output filter overhead  | end-to-end (output filter) - end-to-end (baseline): this tool's own      |
-| total overhead          | end-to-end (full) - end-to-end (baseline)                                |
-| throughput reduction    | (baseline - configuration) / baseline, positive for less, in per cent    |
+| figure                  | is                                                                             |
+| ----------------------- | ------------------------------------------------------------------------------ |
+| input filter overhead   | TTFT (input filter) - TTFT (baseline)                                          |
+| output filter overhead  | end-to-end (output filter) - end-to-end (baseline): this tool's own            |
+| total overhead          | end-to-end (full) - end-to-end (baseline)                                      |
+| throughput reduction    | (baseline - configuration) / baseline, positive for less, in per cent, of the  |
+|                         | most throughput of each (guarded_maximum.py)                                   |
 
 A difference is of one statistic (mean, P50, P95, P99), at one load level. Every configuration gets the same offered load, that
 of the baseline's percentages: otherwise a slower configuration would be measured at less load, and hide its cost.
@@ -24,24 +25,24 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
+from inferometer.procedures import guarded_maximum
+from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     another_workload,
-    closed_loop,
     lasting,
     open_loop,
     variant,
     warm_up_run,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Refused, Run, Steps, Switch, runs
-from inferometer.procedures.summary_access import Metric, rate, rate_interval, samples, stat, success
+from inferometer.procedures.step import Performed, Refused, Run, Steps, Switch, kept, runs
+from inferometer.procedures.summary_access import Metric, samples, stat, success
 
 NAME, SECTION = "guardrail", "5.10"
 
-BASELINE = "baseline"
 LABELS = {"baseline": "Baseline", "input": "Input Filter", "output": "Output Filter", "full": "Full Filter"}
 FILTERS = {"baseline": (False, False), "input": (True, False), "output": (False, True), "full": (True, True)}
 """By configuration: whether input and output are filtered."""
@@ -60,16 +61,17 @@ Levels = Mapping[tuple[str, float], Summary]
 def steps(setup: Setup) -> Steps:
     """Baseline first: its capacity is the 100 %."""
     yield Switch("guardrails", BASELINE)
-    base = yield from find_base(setup, _plan(setup, BASELINE))
+    done: list[Performed] = []
+    base = yield from kept(find_base(setup, _plan(setup, BASELINE)), done)
     if base is None:
         return
-    yield from _configuration(setup, BASELINE, base)
+    yield from kept(_configuration(setup, BASELINE, base, done), done)
     for name in _others(setup):
         try:
             yield Switch("guardrails", name)
         except CannotSwitch:  # a system with one switch for all: the others can still be compared
             continue
-        yield from _configuration(setup, name, base)
+        yield from kept(_configuration(setup, name, base, done), done)
 
 
 def planned(setup: Setup) -> Plan:
@@ -89,23 +91,26 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         (one.step.at.configuration or "", one.step.at.percent or 0.0): one.outcome.summary
         for one in runs(done, "level")
     }
-    throughputs = {one.step.at.configuration or "": one.outcome.summary for one in runs(done, "throughput")}
     refused = _refused(done)
+    labels = {name: LABELS[name] for name in _configurations(setup)}
+    most = {name: guarded_maximum.maximum(setup, plan, name, done) for name in labels if name not in refused}
     missing = [
         f"{LABELS[name]} at {share:g} %"
         for name in _configurations(setup)
         for share in setup.tests.guardrail.percent
         if (name, share) not in levels and name not in refused
     ]
+    missing += [f"the most throughput of {LABELS[name]}" for name, one in most.items() if one.found is None]
     return Results(
-        values=tuple(_values(setup, levels, throughputs, refused)),
+        values=tuple(_values(setup, levels, most, refused)),
         tables=(
             *(_latency_table(setup, share, levels, refused) for share in setup.tests.guardrail.percent),
-            _overhead_table(setup, levels), _throughput_table(setup, throughputs, refused),
-            *base_table(setup, plan, done),
+            _overhead_table(setup, levels),
+            guarded_maximum.throughput_table(setup, labels, most, _refusal_notes(refused)),
+            *guarded_maximum.climb_table(labels, most), *base_table(setup, plan, done),
         ),
         figures=tuple(_figures(setup, levels)),
-        notes=tuple(_notes(setup, levels, refused, base)),
+        notes=(*_notes(setup, levels, refused, base), *_rising(most)),
         undecided=_undecided(setup, missing, refused),
         known=known_base(plan, base),
     )  # fmt: skip
@@ -144,9 +149,11 @@ def _plan(setup: Setup, configuration: str) -> Plan:
     return variant(workload(setup), sut={"guardrails": declared})
 
 
-def _configuration(setup: Setup, name: str, base: float) -> Steps:
+def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performed]) -> Steps:
+    """Warm-up, levels, and the most throughput. The baseline is warm already if its 100 % was searched for."""
     wanted, plan = setup.tests.guardrail, _plan(setup, name)
-    yield warm_up_run(plan)
+    if not (name == BASELINE and done):
+        yield warm_up_run(plan)
     for share in wanted.percent:
         load = base * share / 100
         seconds = lasting(setup, load, wanted.duration_s)
@@ -155,10 +162,7 @@ def _configuration(setup: Setup, name: str, base: float) -> Steps:
         facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
         why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
         yield Run(without_warm_up(level), "level", at, why)
-    closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
-    at = Conditions(configuration=name, concurrency=wanted.concurrency)
-    why = Note("guardrail_throughput", {"configuration": LABELS[name], "concurrency": wanted.concurrency})
-    yield Run(without_warm_up(closed), "throughput", at, why)
+    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done)
 
 
 def _refused(done: Sequence[Performed]) -> dict[str, str]:
@@ -177,19 +181,13 @@ def overhead(levels: Levels, configuration: str, share: float, metric: Metric, n
     return None if with_ is None or without is None else with_ - without
 
 
-def reduction(throughputs: Mapping[str, Summary], configuration: str) -> float | None:
-    """Of output tokens a second against the baseline, in per cent; positive for less."""
-    before, after = (rate(throughputs.get(name), "output_tok_s") for name in (BASELINE, configuration))
-    return None if after is None or not before else 100.0 * (before - after) / before
-
-
 def refusals(summary: Summary | None) -> int | None:
     """Requests refused on grounds of policy."""
     return None if summary is None else summary.refusals.requests
 
 
 def _values(
-    setup: Setup, levels: Levels, throughputs: Mapping[str, Summary], refused: Mapping[str, str]
+    setup: Setup, levels: Levels, most: Mapping[str, Maximum], refused: Mapping[str, str]
 ) -> Iterator[Value]:
     for share in setup.tests.guardrail.percent:
         for name, metric, words in OVERHEADS:
@@ -199,11 +197,13 @@ def _values(
             note = Note("of_the_medians") if found is not None else _missing(name, refused)
             yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", note=note)
     for name in _others(setup):
-        lost = reduction(throughputs, name)
-        note = Note("of_output_in_closed_loop") if lost is not None else _missing(name, refused)
-        yield Value(
-            f"throughput_reduction_{name}", f"Throughput reduction, {LABELS[name]}", lost, "%", note=note
-        )
+        less = reduction(most[BASELINE], most[name]) if name in most else None
+        why = Note("within_chance") if less is not None and less.by_chance else Note("of_the_maxima")
+        if less is None:
+            why = _missing(name, refused)
+        value, ends = (None, None) if less is None else (less.percent, less.ci)
+        label = f"Throughput reduction, {LABELS[name]}"
+        yield Value(f"throughput_reduction_{name}", label, value, "%", ends, why)
 
 
 def _missing(name: str, refused: Mapping[str, str]) -> Note:
@@ -276,28 +276,15 @@ def _overhead_table(setup: Setup, levels: Levels) -> Table:
     return Table("overhead", "Guardrail overhead", "5.10.4", columns, rows, notes)
 
 
-def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused: Mapping[str, str]) -> Table:
-    """Draft Table 14: the change is signed, negative for less."""
-    columns = (
-        Column("configuration", "Configuration"),
-        Column("throughput", "Max Throughput", "tok/s"),
-        Column("change", "Change", "%"),
-        Column("low", "95 % from", "tok/s"),
-        Column("high", "to", "tok/s"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for name in _configurations(setup):
-        summary = throughputs.get(name)
-        found = rate(summary, "output_tok_s")
-        ends = rate_interval(summary, "output_tok_s")
-        lost = reduction(throughputs, name)
-        change: Cell = "" if name == BASELINE else None if lost is None else -lost
-        rows.append((LABELS[name], found, change, *(ends or (None, None))))
-    notes = (
-        Note("output_without_search", {"concurrency": setup.tests.guardrail.concurrency}, capacity=True),
-        *_refusal_notes(refused),
-    )
-    return Table("throughput", "Throughput impact", "5.10.5", columns, tuple(rows), notes, capacity=True)
+def _rising(most: Mapping[str, Maximum]) -> Iterator[Note]:
+    """Configurations whose throughput still rose at the most requests in flight that were tried."""
+    for name, one in most.items():
+        if one.rose:
+            facts: dict[str, Fact] = {
+                "configuration": LABELS[name],
+                "concurrency": one.climbed[-1].concurrency,
+            }
+            yield Note("configuration_still_rose", facts, capacity=True)
 
 
 def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,23 @@ class KnownLimits:
 
     def __or__(self, other: KnownLimits) -> KnownLimits:
         return KnownLimits({**self.saturation, **other.saturation}, {**self.capacity, **other.capacity})
+
+
+def kept(steps: Generator[Step, Any, T], done: list[Performed]) -> Generator[Step, Any, T]:
+    """The same steps; what is measured is added to `done`."""
+    came: Any = None
+    while True:
+        try:
+            step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        try:
+            came = yield step
+        except Exception as why:
+            came = why
+        if isinstance(step, Run) and isinstance(came, Measured):
+            done.append(PerformedRun(step, came))
 
 
 def is_run(done: Performed) -> TypeGuard[PerformedRun]:

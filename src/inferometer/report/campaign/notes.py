@@ -543,7 +543,16 @@ GUARDRAIL: dict[str, Words] = {
     "configuration_left_out": "{configuration}: not measured. {why}",
     "configuration_not_measured": "{configuration} was not measured: {why}",
     "of_the_medians": "of the medians",
-    "of_output_in_closed_loop": "of output tokens a second in closed loop",
+    "of_the_maxima": "of the most output tokens per second of each",
+    "within_chance": "within chance: the interval contains 0",
+    "configuration_still_rose": (
+        "{configuration}: throughput still rose at {concurrency} requests in flight, the most that was tried; its maximum "
+        "is higher."
+    ),
+    "maximum_by_climb": (
+        "Requests in flight double in closed loop until that adds less than 4 %; measured there, with the same requests in "
+        "every configuration."
+    ),
     "differences_of_statistics": (
         "Differences of a statistic with and without the guardrails, not statistics of differences."
     ),
