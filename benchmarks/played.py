@@ -13,6 +13,7 @@ from inferometer.errors import CannotSwitch, PlanError
 from inferometer.journal.schema import Phase
 from inferometer.plan.schema import Plan
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Refused, RefusedRun, Run, Steps
+from inferometer.run.evaluate import RunResult
 from inferometer.simulation.engine import Chosen, choose
 from inferometer.studies.stand import Virtual
 
@@ -38,8 +39,12 @@ class Silent:
 
 def measured(stand: Virtual, plan: Plan) -> Summary:
     """One run; its folder is gone once it is read."""
+    return _result(stand, plan).summary
+
+
+def _result(stand: Virtual, plan: Plan) -> RunResult:
     with tempfile.TemporaryDirectory() as folder:
-        return stand.measure(plan, Path(folder)).summary
+        return stand.measure(plan, Path(folder))
 
 
 def stand_of(engine: str | Chosen) -> Virtual:
@@ -66,7 +71,8 @@ def played_in_states(
             break
         try:
             if isinstance(step, Run):
-                came = Measured(f"run-{number}", measured(stand, step.plan))
+                found = _result(stand, step.plan)
+                came = Measured(f"run-{number}", found.summary, found.requests)
                 done.append(PerformedRun(step, came))
                 states.append(state)
             else:

@@ -118,7 +118,7 @@ def alone(
 def _do(stand: Stand, step: Run | Switch, folder: Path) -> Measured | Switched | CannotSwitch:
     if isinstance(step, Run):
         finding = stand.measure(step.plan, folder)
-        return Measured(finding.folder.name, finding.summary)
+        return Measured(finding.folder.name, finding.summary, finding.requests)
     try:
         return stand.switch(step.what, step.state)
     except CannotSwitch as why:

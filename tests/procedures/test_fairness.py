@@ -126,6 +126,19 @@ def test_isolated_runs_offer_the_same_tokens_a_second(free: Alone) -> None:
         assert row["count"] >= 500
 
 
+@pytest.mark.parametrize("name", ["free", "blocked"])
+def test_what_rests_on_ttft_has_an_interval(name: str, request: pytest.FixtureRequest) -> None:
+    """Jain's indices, slowdowns and inflations: each interval holds its value, and none passes an index's bounds."""
+    ran: Alone = request.getfixturevalue(name)
+    intervals = {one.name: (one.value, one.ci) for one in ran.results.values if one.ci is not None}
+    of_classes = {f"{figure}_{which}" for figure in ("slowdown", "inflation") for which in CLASSES}
+    assert intervals.keys() == {"jain", "jain_alone"} | of_classes
+    for figure, (value, ci) in intervals.items():
+        assert ci is not None
+        assert 0 <= ci[0] <= float(value or 0) <= ci[1]
+        assert ci[1] <= 1 or not figure.startswith("jain")
+
+
 def truth(ran: Alone) -> dict[str, Any]:
     """J, starvation and inflation out of the records alone."""
     record = ran.record(ran.of("mixed"))

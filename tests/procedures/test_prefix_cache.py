@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from procedures.alone import Alone, alone
 from procedures.driving import Silent
 from procedures.summaries import simulated
 
 from inferometer.documents.campaign import Conditions
+from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import prefix_cache
 from inferometer.procedures.setup import Setup, another_workload, variant, workload_key
-from inferometer.procedures.step import KnownLimits, Measured, Run, Switch, Switched
+from inferometer.procedures.step import KnownLimits, Measured, PerformedRun, Run, Switch, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -118,6 +122,53 @@ def test_the_hit_rate_is_of_prefix_tokens(ran: Alone) -> None:
     )
     assert ran.value("hit_rate_cold") < ran.value("hit_rate_warm") <= rows["Cache (Warm)"]["best_hit_rate"]
     assert ran.value("hit_rate_warm") > 98
+
+
+def test_reductions_and_hit_rates_have_intervals(ran: Alone) -> None:
+    """Each holds its value. Of passes with the same requests those are compared one with the other, so that the interval of
+    the reduction is narrower than of passes that are independent."""
+    values = {one.name: one for one in ran.results.values}
+    for part in ("cold", "warm"):
+        for name in (f"ttft_reduction_{part}", f"hit_rate_{part}"):
+            low, high = values[name].ci or (math.inf, -math.inf)
+            assert low <= (ran.value(name) or 0.0) <= high <= 100
+    assert values["throughput_improvement"].ci is None  # 60 s are few requests of this engine
+    low, high = values["ttft_reduction_warm"].ci or (0.0, 0.0)
+    apart = [
+        PerformedRun(one.step, replace(one.outcome, summary=other_requests(one.outcome.summary)))
+        if isinstance(one, PerformedRun) and one.step.part == "warm"
+        else one
+        for one in ran.done
+    ]
+    unpaired = prefix_cache.results(ran.setup, apart).values
+    [(least, most)] = [one.ci for one in unpaired if one.name == "ttft_reduction_warm" and one.ci]
+    assert high - low < most - least
+
+
+def test_the_gain_in_throughput_is_as_sure_as_both_rates(ran: Alone) -> None:
+    """Of two rates that are known to 3 and 4 %, their ratio is known to 5 %; without an interval of either it has none."""
+
+    def known_to(share: float, caching: str) -> Summary:
+        summary = ran.of("throughput", cache=caching).outcome.summary
+        found = summary.throughput.output_tok_s or 0.0
+        ends = structs.replace(
+            summary.throughput.ci95, output_tok_s=(found * math.exp(-share), found * math.exp(share))
+        )
+        return structs.replace(summary, throughput=structs.replace(summary.throughput, ci95=ends))
+
+    rates: dict[str, Summary | None] = {
+        "disabled": known_to(0.03, "disabled"),
+        "warm": known_to(0.04, "enabled"),
+    }
+    low, high = prefix_cache.improvement_interval(rates) or (0.0, 0.0)
+    ratio = 1 + (prefix_cache.improvement(rates) or 0.0) / 100
+    assert (1 + low / 100, 1 + high / 100) == pytest.approx((ratio * math.exp(-0.05), ratio * math.exp(0.05)))
+    assert prefix_cache.improvement_interval(rates | {"warm": None}) is None
+
+
+def other_requests(summary: Summary) -> Summary:
+    """The same, as if the run had sent others."""
+    return structs.replace(summary, workload=structs.replace(summary.workload, fingerprint="sha256:other"))
 
 
 def test_throughput_improves_in_closed_loop(ran: Alone) -> None:

@@ -52,10 +52,12 @@ USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
 MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
 ANSWERED = 0.99
 """Of the requests of a run whose throughput is held against the maximum."""
-WITH_INTERVAL = {"ttft", "throughput", "itl", "capacity", "long-context", "cold-start"}
+WITH_INTERVAL = {
+    "ttft", "throughput", "itl", "capacity", "fairness", "prefix-cache", "long-context", "cold-start",
+}  # fmt: skip
 """Tests whose headline has an interval, unless there is too little for one."""
 OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
-"""Tests whose headline is reckoned with medians of several runs, and has no interval."""
+"""Tests whose headline is reckoned with medians of several runs."""
 WIDE = 2.0
 """Of an interval's ends: a value that may as well be twice as much is not known."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")

@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
+from inferometer.measure.jain import Shares, shares_of
 from inferometer.measure.record import Floats
 
 RATIO = 1.05
@@ -76,6 +77,11 @@ def cost_of(groups: Sequence[LengthGroup]) -> LengthCost | None:
     fitted = [_fit(powers, terms, means, n) for terms in _TERMS]
     best = min((one for one in fitted if one is not None), key=lambda one: one[0])[1]
     return LengthCost(float(best[0]), float(best[1] / scale), float(best[2] / scale**2))
+
+
+def slowdowns_of(groups: Sequence[LengthGroup], cost: LengthCost) -> Shares | None:
+    """TTFT over what a prompt of its length costs, of all requests of the groups. None where there are none."""
+    return shares_of((group.n, group.mean_ms, group.std_ms, cost.ms(group.tokens)) for group in groups)
 
 
 def _fit(powers: Floats, terms: tuple[int, ...], means: Floats, n: Floats) -> tuple[float, Floats] | None:

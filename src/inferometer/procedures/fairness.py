@@ -31,13 +31,14 @@ from collections.abc import Mapping, Sequence
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Series
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import ClassAccount
-from inferometer.measure.jain import Shares, jain, jain_of_moments, jain_of_shares, shares_of
-from inferometer.measure.length_cost import cost_of
+from inferometer.measure.jain import Shares, jain, jain_of_moments, jain_of_shares
+from inferometer.measure.length_cost import cost_of, slowdowns_of
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
+from inferometer.procedures.fairness_intervals import fairness_intervals
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
@@ -100,7 +101,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         )
     classes = list(mixed[0].outcome.summary.by_class)
     return Results(
-        values=_values(classes, alone),
+        values=_values(classes, alone, _intervals(done, mixed[0])),
         tables=(
             _classes_table(classes), _fairness_table(classes, alone), _inflation_table(classes, alone),
             _isolated_table(setup, done), *base_table(setup, mix(setup), done),
@@ -170,11 +171,7 @@ def inflation(mixed: ClassAccount, alone: ClassAccount | None, name: str) -> flo
 def slowdowns(one: ClassAccount, alone: ClassAccount | None) -> Shares | None:
     """x of a class's requests: TTFT over what a prompt of that length takes when the class is alone. None: nobody knows."""
     cost = None if alone is None else cost_of(alone.ttft_by_length)
-    if cost is None:
-        return None
-    return shares_of(
-        (group.n, group.mean_ms, group.std_ms, cost.ms(group.tokens)) for group in one.ttft_by_length
-    )
+    return None if cost is None else slowdowns_of(one.ttft_by_length, cost)
 
 
 def jain_of_requests(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
@@ -238,16 +235,26 @@ def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | No
     return 1.0 - (shares[above - 1] + part * (shares[above] - shares[above - 1]))
 
 
-def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> tuple[Value, ...]:
+def _intervals(done: Sequence[Performed], mixed: PerformedRun) -> Mapping[str, Interval]:
+    """By the names of values."""
+    alone = {one.step.at.class_name or "": one.outcome.requests for one in runs(done, "isolated")}
+    names = [one.name for one in mixed.outcome.summary.by_class]
+    return fairness_intervals(names, mixed.outcome.requests, alone)
+
+
+def _values(
+    classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount], known: Mapping[str, Interval]
+) -> tuple[Value, ...]:
     index = jain_of_requests(classes, alone)
     apart = jain_alone(classes, alone)
     reading = Note("no_isolated_cost") if index is None else _reading(index, apart)
     found = [
-        Value("jain", "Jain's Fairness Index", index, note=reading),
+        Value("jain", "Jain's Fairness Index", index, ci=known.get("jain"), note=reading),
         Value(
             "jain_alone",
             "Jain's index of the classes alone",
             apart,
+            ci=known.get("jain_alone"),
             note=Note("unfairness_of_chance"),
         ),
         Value("jain_classes", "Jain's index of the classes' inflations", jain_of_classes(classes, alone)),
@@ -262,11 +269,11 @@ def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) 
             ),
             Value(
                 f"inflation_{name}", f"{_title(name)} Class TTFT Inflation", inflation(one, alone.get(name), "p50"), "",
-                note=Note("median_mix_over_alone"),
+                ci=known.get(f"inflation_{name}"), note=Note("median_mix_over_alone"),
             ),
             Value(
                 f"slowdown_{name}", f"{_title(name)} Class Slowdown", slowdown(one, alone.get(name)), "",
-                note=Note("mean_slowdown"),
+                ci=known.get(f"slowdown_{name}"), note=Note("mean_slowdown"),
             ),
         ]  # fmt: skip
     return tuple(found)

@@ -14,18 +14,27 @@ are new in every run, so a pass finds in the cache what it brought itself, and n
 | throughput improvement  | output tokens a second in closed loop: (enabled - disabled) / disabled, in per cent         |
 
 In open loop below capacity throughput is the load offered, whatever the cache does: so throughput is measured in closed loop.
+
+Intervals of reductions and hit rates leave out one stretch of time after the other (measure/jackknife.py), in all passes the
+same requests; that of throughput is by the intervals of both runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Series
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
+from inferometer.measure.jackknife import jackknife_intervals
+from inferometer.measure.record import Ints
+from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
@@ -100,7 +109,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     missing = [one.label for one in PASSES if one.part not in passes]
     throughputs = {one.part: _throughput_of(done, one) for one in (DISABLED, WARM)}
     return Results(
-        values=_values(passes, throughputs),
+        values=_values(passes, throughputs, _intervals(done)),
         tables=(
             _cache_table(passes),
             _reduction_table(passes),
@@ -176,13 +185,73 @@ def best_hit_rate(summary: Summary | None) -> float | None:
     return min(100.0, 100.0 * share * sent.mean * drawn.requests / (shared.requests * shared.tokens.mean))
 
 
+def _intervals(done: Sequence[Performed]) -> dict[str, Interval]:
+    """Of reductions of the median TTFT and of hit rates, by the names of their values. Requests of passes with the same
+    fingerprint are the same requests at the same instants: they are left out together."""
+    found: dict[str, Interval] = {}
+    last = {one.part: ran[-1].outcome for one in PASSES if (ran := runs(done, one.part))}
+    without = last.get(DISABLED.part)
+    for one in (COLD, WARM):
+        cached = last.get(one.part)
+        if cached is None or cached.requests is None:
+            continue
+        found |= _hit_interval(one.part, cached.requests)
+        if without is not None and without.requests is not None:
+            same = without.summary.workload.fingerprint == cached.summary.workload.fingerprint
+            found |= _reduction_interval(one.part, without.requests, cached.requests, paired=same)
+    return found
+
+
+def _hit_interval(part: str, cached: RequestTimes) -> dict[str, Interval]:
+    known = np.flatnonzero(~np.isnan(cached.cached) & (cached.shared > 0))
+    hits, shared = np.minimum(cached.cached, cached.shared)[known], cached.shared[known]
+
+    def rate_of(places: Sequence[Ints]) -> dict[str, float | None]:
+        [left] = places
+        return {f"hit_rate_{part}": 100.0 * float(hits[left].sum()) / float(shared[left].sum())}
+
+    found = jackknife_intervals([len(known)], rate_of)
+    return {name: (max(0.0, low), min(100.0, high)) for name, (low, high) in found.items()}
+
+
+def _reduction_interval(
+    part: str, without: RequestTimes, cached: RequestTimes, *, paired: bool
+) -> dict[str, Interval]:
+    before, after = (one.where(np.flatnonzero(~np.isnan(one.ttft_ms))) for one in (without, cached))
+    if paired:
+        _, first, second = np.intersect1d(before.index, after.index, return_indices=True)
+        before, after = before.where(first), after.where(second)
+
+    def reduced(places: Sequence[Ints]) -> dict[str, float | None]:
+        low, high = places[-1], places[0]
+        waited = float(np.median(before.ttft_ms[high]))
+        return {f"ttft_reduction_{part}": 100.0 * (1 - float(np.median(after.ttft_ms[low])) / waited)}
+
+    return jackknife_intervals([len(before)] if paired else [len(before), len(after)], reduced)
+
+
+def improvement_interval(throughputs: dict[str, Summary | None]) -> Interval | None:
+    """Of two runs that are independent but for their requests: the relative errors of both rates, as of a ratio."""
+    more = improvement(throughputs)
+    ends = [rate_interval(one, "output_tok_s") for one in throughputs.values()]
+    if more is None or None in ends:
+        return None
+    widths = [math.log(high / low) / 2 if low > 0 else math.inf for low, high in filter(None, ends)]
+    half, middle = math.hypot(*widths), 1 + more / 100
+    if not math.isfinite(half):
+        return None
+    return 100 * (middle * math.exp(-half) - 1), 100 * (middle * math.exp(half) - 1)
+
+
 def improvement(throughputs: dict[str, Summary | None]) -> float | None:
     """Output tokens a second more, in per cent."""
     before, after = (rate(one, "output_tok_s") for one in throughputs.values())
     return None if after is None or not before else 100.0 * (after - before) / before
 
 
-def _values(passes: dict[str, Summary], throughputs: dict[str, Summary | None]) -> tuple[Value, ...]:
+def _values(
+    passes: dict[str, Summary], throughputs: dict[str, Summary | None], known: Mapping[str, Interval]
+) -> tuple[Value, ...]:
     without = passes.get(DISABLED.part)
     found = []
     for one in (COLD, WARM):
@@ -192,16 +261,17 @@ def _values(passes: dict[str, Summary], throughputs: dict[str, Summary | None]) 
         found += [
             Value(
                 f"ttft_reduction_{one.part}", f"TTFT reduction, {one.part}", reduction(without, cached, "p50"), "%",
-                note=Note("of_the_median"),
+                ci=known.get(f"ttft_reduction_{one.part}"), note=Note("of_the_median"),
             ),
             Value(
                 f"hit_rate_{one.part}", f"Cache hit rate, {one.part}", hits, "%",
-                note=source,
+                ci=known.get(f"hit_rate_{one.part}") if hits is not None else None, note=source,
             ),
         ]  # fmt: skip
     more = improvement(throughputs)
     note = Note("output_in_closed_loop") if more is not None else Note("throughput_not_measured_both_ways")
-    return (*found, Value("throughput_improvement", "Throughput improvement", more, "%", note=note))
+    ends = improvement_interval(throughputs)
+    return (*found, Value("throughput_improvement", "Throughput improvement", more, "%", ci=ends, note=note))
 
 
 def _cache_table(passes: dict[str, Summary]) -> Table:

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeGuard, TypeVar
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
+from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 
 T = TypeVar("T")
@@ -49,10 +50,12 @@ Step = Run | Switch
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The outcome of a Run: the name of its folder and its summary."""
+    """The outcome of a Run: the name of its folder, its summary, and its successful requests one by one, for what a summary
+    cannot tell (intervals of figures of several runs); None: only the summary is at hand."""
 
     run: str
     summary: Summary
+    requests: RequestTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

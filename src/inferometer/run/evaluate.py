@@ -21,6 +21,7 @@ from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.lengths import Probed
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record, Replay
+from inferometer.measure.request_times import RequestTimes, request_times
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
@@ -33,11 +34,13 @@ from inferometer.workload import tokenizers
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run: its folder, its summary (the data of summary.json) and notes on what went wrong on the way."""
+    """The result of a run: its folder, its summary (the data of summary.json), notes on what went wrong on the way, and its
+    successful requests."""
 
     folder: Path
     summary: Summary
     notes: list[str]
+    requests: RequestTimes
 
     @property
     def exit_code(self) -> int:
@@ -72,16 +75,18 @@ def evaluate(folder: RunFolder) -> RunResult:
     """Measure, judge and report a sealed run. Raises RecordError."""
     result = assess(folder)
     write_reports(folder.path, result.summary, result.series)
-    return RunResult(folder.path, result.summary, result.notes)
+    return RunResult(folder.path, result.summary, result.notes, result.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What a record amounts to: the summary, what is drawn, and notes on what went wrong on the way."""
+    """What a record amounts to: the summary, what is drawn, notes on what went wrong on the way, and the successful
+    requests."""
 
     summary: Summary
     series: RunSeries
     notes: list[str]
+    requests: RequestTimes
 
 
 def assess(folder: RunFolder) -> Assessment:
@@ -116,7 +121,8 @@ def assess(folder: RunFolder) -> Assessment:
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
-    return Assessment(summary, series(plan, record, samples, server_metrics), scraped.notes)
+    drawn = series(plan, record, samples, server_metrics)
+    return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
 
 
 def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:

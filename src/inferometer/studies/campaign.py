@@ -350,7 +350,7 @@ class _Test:
         if finding.summary.run.interrupted:
             raise Interrupted
         self.states.append(self.state)
-        return Measured(finding.folder.name, finding.summary)
+        return Measured(finding.folder.name, finding.summary, finding.requests)
 
     def _document(self, started: int) -> ProcedureDocument:
         procedure, base, results = self.procedure, self.setup.plan, self.results
