@@ -16,6 +16,7 @@ from benchmarks.headlines.__main__ import line, read
 from benchmarks.headlines.headline import Answer, Search, Truth, mean_of
 from benchmarks.headlines.tables import figures
 from benchmarks.headlines.tests import HEADLINES
+from inferometer.procedures.registry import PROCEDURES
 
 TRUTHS = {"p99": Truth(100.0, 1.0)}
 FOUND = (
@@ -51,5 +52,5 @@ def test_a_truth_of_several_runs_has_the_error_of_their_mean() -> None:
 
 
 def test_every_headline_is_of_the_test_that_it_is_named_after() -> None:
-    """`python -m benchmarks.headlines TEST` finds each test once."""
-    assert all(name == one.test for name, one in HEADLINES.items())
+    """`python -m benchmarks.headlines TEST` finds each once, and it is a test of the draft."""
+    assert all(name == one.name and one.test in PROCEDURES for name, one in HEADLINES.items())

@@ -68,7 +68,8 @@ class Headline:
 
     `parameters`: those of all tests, by the preset and whether it is quick; `truths`: by the names of figures, of which the
     first is the headline; `answers`: the same figures out of a test's results. `engine`: in place of the preset's; `known`:
-    what an earlier test of a campaign has measured, so that all searches try the same levels.
+    what an earlier test of a campaign has measured, so that all searches try the same levels. `part`: of a test with several
+    headlines.
     """
 
     test: str
@@ -79,6 +80,12 @@ class Headline:
     engine: Callable[[str], str | Chosen] = str
     known: Callable[[str, Plan], KnownLimits] = nothing_known
     slos: Sequence[str] = field(default=())
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """On the command line: the test's, with the part of it that this is about, if there are several."""
+        return f"{self.test}-{self.part}" if self.part else self.test
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,41 +22,57 @@ from inferometer.procedures.setup import closed_loop, documents, without_warm_up
 from inferometer.procedures.summary_access import stat, statistic
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
+SEARCHED = (2048, 8192)
 FULL = 64
 """Requests in flight, more than the engines have places or room for at these lengths."""
-TRUTH_REQUESTS, QUICK_REQUESTS, BACKLOG = 200, 20, 800
+TRUTH_REQUESTS, QUICK_REQUESTS = 200, 20
+BACKLOG, QUICK_BACKLOG = 2_000, 400
 
 
 def parameters(preset: str, quick: bool) -> Mapping[str, Any]:
-    """Lengths that each preset has room for, and the search for the maximum at each."""
+    """Lengths that each preset has room for."""
     del preset
-    wanted = {"lengths": LENGTHS, "search": True}
-    return {"long-context": wanted | ({"requests": 8, "most_in_flight": 32} if quick else {})}
+    return {"long-context": {"lengths": LENGTHS} | ({"requests": 8} if quick else {})}
+
+
+def searching(preset: str, quick: bool) -> Mapping[str, Any]:
+    """Two lengths, and the search for the maximum at each."""
+    del preset
+    return {"long-context": {"lengths": SEARCHED, "search": True} | ({"most_in_flight": 32} if quick else {})}
+
+
+def _load(plan: Plan, length: int, slots: int, requests: int) -> Plan:
+    wanted = documents(plan, fixed(length), fixed(Tests().long_context.output_tokens))
+    return closed_loop(without_warm_up(wanted), slots, requests=requests)
 
 
 def truths(preset: str, quick: bool) -> Mapping[str, Truth]:
-    """Mean TTFT of each length by itself, the fit of these means, and output tokens a second with all places taken."""
-    means, maxima = dict[str, Truth](), dict[str, Truth]()
+    """Mean TTFT of each length by itself, and the fit of these means."""
+    requests, means = QUICK_REQUESTS if quick else TRUTH_REQUESTS, dict[str, Truth]()
     for length in LENGTHS:
-
-        def load(plan: Plan, slots: int = 1, length: int = length) -> Plan:
-            wanted = documents(plan, fixed(length), fixed(Tests().long_context.output_tokens))
-            requests = (QUICK_REQUESTS if quick else TRUTH_REQUESTS) if slots == 1 else BACKLOG
-            return closed_loop(without_warm_up(wanted), slots, requests=requests)
 
         def alone(summary: Summary, length: int = length) -> Mapping[str, float | None]:
             tokens = statistic(summary.metrics.input_tokens, "mean")
             return {f"ttft_{length}": stat(summary, "ttft", "mean"), f"tokens_{length}": tokens}
 
+        load = partial(_load, length=length, slots=1, requests=requests)
+        means |= long_runs(preset, load, alone, quick=quick)
+    tokens = [means.pop(f"tokens_{length}").value for length in LENGTHS]
+    scaling = fit(tokens, [means[f"ttft_{length}"].value for length in LENGTHS])
+    return {"exponent": Truth(scaling.exponent), "us_per_token": Truth(scaling.us_per_token)} | means
+
+
+def maxima(preset: str, quick: bool) -> Mapping[str, Truth]:
+    """Output tokens a second with all places taken."""
+    found = dict[str, Truth]()
+    for length in SEARCHED:
+
         def full(summary: Summary, length: int = length) -> Mapping[str, float | None]:
             return {f"max_output_tok_s_{length}": output(summary)}
 
-        means |= long_runs(preset, load, alone, quick=quick)
-        maxima |= long_runs(preset, partial(load, slots=FULL), full, quick=True)
-    tokens = [means.pop(f"tokens_{length}").value for length in LENGTHS]
-    scaling = fit(tokens, [means[f"ttft_{length}"].value for length in LENGTHS])
-    fitted = {"exponent": Truth(scaling.exponent), "us_per_token": Truth(scaling.us_per_token)}
-    return fitted | means | maxima
+        load = partial(_load, length=length, slots=FULL, requests=QUICK_BACKLOG if quick else BACKLOG)
+        found |= long_runs(preset, load, full, quick=True)
+    return found
 
 
 def answers(results: Results) -> Answers:
@@ -66,7 +82,9 @@ def answers(results: Results) -> Answers:
         ("ttft", "lengths", ("ttft_mean", "ttft_mean_low", "ttft_mean_high")),
         ("max_output_tok_s", "maxima", ("max_output_tok_s", "low", "high")),
     ):
-        table = next(one for one in results.tables if one.name == table_name)
+        table = next((one for one in results.tables if one.name == table_name), None)
+        if table is None:
+            continue
         at = [[column.name for column in table.columns].index(end) for end in ends]
         for row in table.rows:
             value, low, high = (None if row[column] is None else float(row[column] or 0) for column in at)
@@ -76,3 +94,4 @@ def answers(results: Results) -> Answers:
 
 
 HEADLINE = Headline("long-context", parameters, truths, ("testbed", "a100-8b"), answers)
+SEARCH = Headline("long-context", searching, maxima, ("testbed",), answers, part="search")

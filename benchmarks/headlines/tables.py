@@ -22,7 +22,7 @@ def headlines(bench: Bench) -> Iterator[Figure | Note]:
         for preset in headline.presets:
             truths = headline.truths(preset, bench.quick)
             found = [searched(headline, preset, seed, quick=bench.quick) for seed in range(1, number + 1)]
-            yield from figures(f"{headline.test}, {preset}", truths, found)
+            yield from figures(f"{headline.name}, {preset}", truths, found)
 
 
 def figures(grid: str, truths: Mapping[str, Truth], found: Sequence[Search]) -> Iterator[Figure | Note]:

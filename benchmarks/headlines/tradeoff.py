@@ -16,9 +16,9 @@ from benchmarks.played import CAPACITY
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
+from inferometer.procedures.knee import KNEE
 from inferometer.procedures.setup import open_loop, without_warm_up
 from inferometer.procedures.summary_access import stat
-from inferometer.procedures.tradeoff import KNEE
 
 OBJECTIVE_MS = 100.0
 """P99 of TTFT, of the optimum."""
