@@ -20,8 +20,9 @@ from scipy import stats
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
+from inferometer.procedures.knee import knee_interval
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import runs
+from inferometer.procedures.step import Measured, runs
 from inferometer.procedures.tradeoff import interval_of_thirds
 from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
@@ -181,6 +182,47 @@ def test_a_point_that_may_be_chance_leaves_the_test_undecided(
     setup = asked(percent=(90, 100, 110), most_percent=110)
     found = results("tradeoff", setup, carried("tradeoff", setup, curve((18, 20, 18.5), p99, width)))
     assert {note.code for note in found.undecided} == codes
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(1.0, 19.0), st.sampled_from([0.001, 0.05, 0.2, 0.4]))
+def test_the_knees_interval_goes_from_a_level_surely_below_to_one_surely_beyond(
+    at: float, width: float
+) -> None:
+    """Law: where P99 stays at its least and rises from a load on, the interval holds the load at which it has doubled; the
+    less the levels' intervals settle, the fewer of its ends there are."""
+    setup = asked(most_percent=120)
+    rates = [CAPACITY * percent / 100 for percent in setup.tests.tradeoff.percent]
+    p99 = [100.0 * (1 + max(0.0, rate - at)) for rate in rates]
+    achieved = [min(rate, CAPACITY) for rate in rates]
+    done = carried("tradeoff", setup, curve(achieved, p99, width))
+    knee = value(results("tradeoff", setup, done), "knee")
+    if knee.ci is not None:
+        low, high = knee.ci
+        assert low <= at + 1 <= high
+        assert {low, high} <= {*rates}
+    assert (knee.ci is not None) or width > 0.001 or knee.value is None or at + 1 < rates[0]
+
+
+def test_a_level_that_is_not_kept_up_with_is_surely_beyond_the_knee() -> None:
+    """Its queue grows for as long as it lasts, whatever the interval of its P99."""
+    setup = asked(percent=(50, 100), most_percent=100)
+    done = carried("tradeoff", setup, curve((10, 20), (100, 190), 0.01))
+    assert value(results("tradeoff", setup, done), "knee").ci is None
+    last = done[-1].outcome
+    assert isinstance(last, Measured)
+    slow = changed(last.summary, steady=steady(2_000.0, ratio=0.8, ratio_ci=(0.7, 0.9)))
+    levels = [(one.step.at.rate or 0.0, one.outcome.summary) for one in runs(done, "level")]
+    assert knee_interval([levels[0], (20.0, slow)], "ttft") == (10.0, 20.0)
+
+
+def test_the_optimums_interval_ends_at_the_lowest_level_that_misses_an_objective() -> None:
+    """From the level itself, which meets them by its intervals; without a level that surely misses one there is none."""
+    setup = asked(percent=(50, 80, 100), most_percent=100, slos=["ttft_p99<500ms"])
+    clear = carried("tradeoff", setup, curve((10, 16, 20), (100, 300, 900), 0.05))
+    assert value(results("tradeoff", setup, clear), "optimum").ci == pytest.approx((16.0, 20.0))
+    unclear = carried("tradeoff", setup, curve((10, 16, 20), (100, 300, 501), 0.05))
+    assert value(results("tradeoff", setup, unclear), "optimum").ci is None
 
 
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:

@@ -23,6 +23,7 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
+from inferometer.procedures.knee import KNEE, behind, knee_interval
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up_run, without_warm_up, workload_key
@@ -42,7 +43,6 @@ NAME, SECTION = "tradeoff", "5.3"
 
 STEP = 10.0
 """Per cent; of the levels beyond those asked for."""
-KNEE = 2.0
 T_OF_THIRDS = 4.3027
 """t(0.975, 2)."""
 LEAST_SAMPLES = 1_000
@@ -223,10 +223,9 @@ def _knee(points: Sequence[Point], metric: Metric, label: str) -> Value:
     if at is None:
         return Value(name, title, None, "req/s", None, Note("not_reached_knee", facts), capacity=True)
     p99 = stat(points[at].summary, metric, "p99") or 0.0
-    interval = stat_interval(points[at].summary, metric, "p99")
-    settled = interval is not None and interval[0] > KNEE * least
-    facts |= {"p99_ms": p99, "percent": points[at].percent, "settled": settled}
-    return Value(name, title, points[at].rate, "req/s", None, Note("knee", facts), capacity=True)
+    ends = knee_interval([(one.rate, one.summary) for one in points], metric)
+    facts |= {"p99_ms": p99, "percent": points[at].percent, "settled": ends is not None}
+    return Value(name, title, points[at].rate, "req/s", ends, Note("knee", facts), capacity=True)
 
 
 def _saturation(points: Sequence[Point]) -> Value:
@@ -270,7 +269,17 @@ def _optimal(setup: Setup, points: Sequence[Point]) -> Value:
         none = Note("no_level_meets_objectives", facts, capacity=True)
         return Value("optimum", label, None, "req/s", None, none, capacity=True)
     why = Note("optimum", facts, capacity=True)
-    return Value("optimum", label, points[at].rate, "req/s", None, why, capacity=True)
+    return Value("optimum", label, points[at].rate, "req/s", _bracket(points, at), why, capacity=True)
+
+
+def _bracket(points: Sequence[Point], at: int) -> Interval | None:
+    """From a level that meets all objectives to the lowest above it that surely misses one, or is not kept up with."""
+    missed = [
+        one.rate
+        for one in points[at + 1 :]
+        if behind(one.summary) or any(slo.met is False for slo in one.summary.slos)
+    ]
+    return (points[at].rate, min(missed)) if missed else None
 
 
 def _table(points: Sequence[Point]) -> Table:

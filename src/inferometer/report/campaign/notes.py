@@ -346,7 +346,7 @@ TRADEOFF: dict[str, Words] = {
     "latency_not_measured": "{latency} was not measured",
     "knee": _knee,
     "not_reached_knee": "not reached: {latency} P99 never exceeds 2 x {least_ms:.4g} ms, the least of all levels",
-    "knee_not_settled": "The knee may be chance: the interval of its P99 begins below twice the least P99, or there is none.",
+    "knee_not_settled": "The knee may be chance: no intervals settle where P99 exceeds twice its least; longer levels may.",
     "fall_not_settled": "The fall of throughput at the saturation point may be chance.",
     "knee_of_ttft": "Knee: of TTFT P99, the first level in ascending order; those of TPOT and E2E are extras (draft 5.3.4).",
     "not_reached_saturation": "not reached: throughput rises up to the last level, {percent:g} % of capacity",
