@@ -114,6 +114,14 @@ def test_the_base_is_what_fits_into_the_cache(crowded: Ran) -> None:
     assert not crowded.test("memory-pressure")["undecided"]
 
 
+def test_the_interval_of_the_base_holds_the_truth(crowded: Ran) -> None:
+    """Its search has levels on both sides that settle it. One that ends at its maximum has seen no upper side, and no
+    interval."""
+    base = next(one for one in crowded.test("memory-pressure")["values"] if one["name"] == "base_concurrency")
+    low, high = base["ci"]
+    assert low <= PLACES <= high < 2 * PLACES
+
+
 def test_beyond_it_requests_wait_and_throughput_stays(crowded: Ran) -> None:
     """Nobody is preempted where a prompt takes all the room at once. Slots are out of step, so a sixth request waits for the
     next of five answers to end, a fifth of 1.5 s, and each further one as much again; as much comes out as before, but for the
@@ -181,6 +189,7 @@ def test_a_search_that_ends_at_its_maximum_is_told(growing: tuple[Ran, Path]) ->
     document = growing[0].test("memory-pressure")
     assert document["verdict"]["status"] == "INCONCLUSIVE"
     assert any("above the maximum of 8" in words for words in document["undecided"])
+    assert next(one["ci"] for one in document["values"] if one["name"] == "base_concurrency") is None
 
 
 def test_a_system_that_falls_over_leaves_the_levels_before(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Series
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import StandardWorkload
@@ -38,6 +38,7 @@ from inferometer.procedures.concurrency import (
     best,
     capacity_of,
     errors,
+    interval,
     known_capacity,
     ladder_of,
     lasted,
@@ -87,7 +88,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     capacity = capacity_of(setup, wanted, done)
     pressures = [_pressure(one) for one in runs(done, "level")]
     return Results(
-        values=_values(capacity, pressures),
+        values=_values(capacity, interval(wanted, done), pressures),
         tables=(_table(pressures), *_base_table(wanted, done)),
         figures=(_figure(pressures),),
         notes=(*_notes(setup, wanted), *_of_preemption(pressures), *_changes(pressures)),
@@ -231,7 +232,7 @@ def _row(one: _Pressure) -> tuple[Cell, ...]:
     )
 
 
-def _values(capacity: int | None, pressures: Sequence[_Pressure]) -> tuple[Value, ...]:
+def _values(capacity: int | None, ends: Interval | None, pressures: Sequence[_Pressure]) -> tuple[Value, ...]:
     never = "never" if pressures else None
     below: Cell = next((one.share for one in pressures if _incomplete(one)), never)
     note = None if pressures else Note("no_pressure_level_measured")
@@ -240,7 +241,7 @@ def _values(capacity: int | None, pressures: Sequence[_Pressure]) -> tuple[Value
     pattern = None if not pressures else "graceful" if fallen is None else "cliff"
     return (
         Value(
-            "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", None,
+            "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", ends,
             Note("capacity_of_this_workload") if capacity is not None else Note("search_found_none"), capacity=True,
         ),
         Value("completion_below_99", "Completion below 99 % from", below, "% of the capacity", None, note, capacity=True),
