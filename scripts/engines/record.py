@@ -148,7 +148,17 @@ EXCHANGES = {
             },
         ),
     ),
-    "llamacpp": (*COMMON, TOO_LONG, IDS),
+    "llamacpp": (
+        *COMMON,
+        TOO_LONG,
+        IDS,
+        Exchange(
+            "stamps-stream",
+            "chat, streamed, the engine's times in every event",
+            CHAT,
+            {"messages": MESSAGES, **GREEDY, **STREAMED, "timings_per_token": True},
+        ),
+    ),
 }
 
 

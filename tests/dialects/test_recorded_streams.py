@@ -470,3 +470,16 @@ def test_cached_tokens_are_taken_where_the_engine_reports_them(file: str) -> Non
     assert prompt is not None
     assert hit is not None
     assert 0 < hit <= prompt
+
+
+def test_llamacpp_says_when_it_emitted_each_token_if_it_is_asked_to() -> None:
+    """Draft 4.6.3, option C: the sum of its two durations in each event, from 1.265 ms on; the last event repeats no instant.
+    Without `timings_per_token` only the end has times, and no event has an instant."""
+    stamped, _ = fed([sent("llamacpp-0.5-stamps-stream.http")])
+    decoded = [0.001, 0.672, 0.941, 1.191, 1.437, 1.685, 1.966, 2.534, 3.159, 3.419, 3.671]
+    assert stamped.answer.stamps.tolist() == [1_265_000 + round(1e6 * each) for each in decoded]
+    assert len(stamped.answer.stamps) == len(stamped.answer.texts)
+    assert (stamped.answer.server_prefill_ns, stamped.answer.server_decode_ns) == (1_265_000, 3_671_000)
+    plain, _ = fed([sent("llamacpp-0.5-chat-stream.http")])
+    assert plain.answer.stamps.tolist() == []
+    assert plain.answer.texts == stamped.answer.texts

@@ -228,6 +228,27 @@ def test_an_option_that_was_chosen_stands_for_the_test_or_is_refused(option: str
     assert f"option {option}" in worded(bare.undecided[0])
 
 
+@pytest.mark.parametrize(
+    ("api", "extra", "option", "expected"),
+    [
+        ("chat", {}, "C", {"timings_per_token": True}),
+        ("completions", {"top_k": 3}, "C", {"timings_per_token": True, "top_k": 3}),
+        ("chat", {"timings_per_token": False}, "C", {"timings_per_token": False}),
+        ("chat", {}, "A", {}),
+        ("ollama-chat", {}, "C", {}),
+    ],
+)
+def test_the_servers_stamps_are_requested_where_they_are_chosen(
+    api: str, extra: dict[str, Any], option: str, expected: dict[str, Any]
+) -> None:
+    """Of llama.cpp, whose events have no times otherwise; what the plan's extra fields say of it stands. The search for 100 %
+    sends what it always does, so that it is shared with other tests."""
+    plan = variant(Plan(), target={"api": api, "extra_body": extra})
+    done = carried("itl", asked(plan, percent=(50,), option=option), gaps())
+    assert [one.step.plan.target.extra_body for one in runs(done, "level")] == [expected]
+    assert all(one.step.plan.target.extra_body == extra for one in runs(done) if one.step.part != "level")
+
+
 def test_distributed_timing_of_single_tokens_is_itl() -> None:
     """Option B where each event has one token: every token has its own arrival time already."""
     setup = asked(percent=(50,), option="B")

@@ -8,6 +8,7 @@
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
 | `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
+| `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
 This file imports nothing, so that `plan` may read it; `dialect.load` imports the one dialect that a run needs.
@@ -42,6 +43,7 @@ class Interface:
     takes_ids: bool = False
     applies_template: bool = True
     takes_ignore_eos: bool = True
+    stamp_field: str | None = None
 
 
 _REGISTERED = (
@@ -51,6 +53,7 @@ _REGISTERED = (
         "/v1/chat/completions",
         "openai:CHAT",
         takes_messages=True,
+        stamp_field="timings_per_token",
     ),
     Interface(
         "completions",
@@ -59,6 +62,7 @@ _REGISTERED = (
         "openai:COMPLETIONS",
         takes_ids=True,
         applies_template=False,
+        stamp_field="timings_per_token",
     ),
     Interface(
         "responses",

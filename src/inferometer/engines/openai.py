@@ -7,6 +7,7 @@ What servers make of it, all of it read here (tests/vectors/streams holds record
 | usage           | an event with empty `choices`; a last one of the odd `object`; on the finish event; on every event |
 | cached tokens   | `usage.prompt_tokens_details.cached_tokens`; `timings.cache_n` where usage lacks it (llama.cpp)  |
 | durations       | `timings.prompt_ms` and `.predicted_ms`, usage asked for or not (llama.cpp)                      |
+| instants        | the sum of the two, where each event has them: with `timings_per_token` in the request           |
 | errors in a 200 | `{"error": {...}}` or `{"error": "..."}`, `choices` or not; those of others (answer.py)           |
 | end             | `finish_reason`, then `data: [DONE]`                                                             |
 
@@ -157,6 +158,8 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     _read(answer, reply, payload, at)
     if reply.emitted_monotonic_ns is not None:
         answer.stamp(reply.emitted_monotonic_ns, before)
+    elif reply.timings is not None and len(answer.texts) > before:
+        answer.stamp(_emitted(reply.timings), before)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -231,6 +234,12 @@ def _timings(answer: Answer, timings: object) -> None:
     answer.server_decode_ns = answer.server_decode_ns if decode is None else decode
     if answer.cached_tokens is None and answer.input_tokens is not None:
         answer.count(cached=inside(timings, "cache_n"))
+
+
+def _emitted(timings: object) -> int | None:
+    """When llama.cpp emitted the latest token, ns since it took up the prompt."""
+    prefill, decode = _ns(inside(timings, "prompt_ms")), _ns(inside(timings, "predicted_ms"))
+    return None if prefill is None or decode is None else prefill + decode
 
 
 def _ns(milliseconds: object) -> int | None:

@@ -24,6 +24,7 @@ from inferometer.procedures.setup import (
     Setup,
     answering,
     open_loop,
+    variant,
     warm_up_run,
     without_warm_up,
     workload_key,
@@ -88,7 +89,7 @@ def steps(setup: Setup) -> Steps:
     for share in sorted(set(wanted.percent)) if base is not None else ():
         level = float(f"{(base or 0.0) * share / 100:.6g}")
         yield Run(
-            open_loop(without_warm_up(plan), level, requests=wanted.requests),
+            open_loop(without_warm_up(_stamped(setup, plan)), level, requests=wanted.requests),
             "level",
             Conditions(percent=share, rate=level),
             Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),
@@ -101,9 +102,18 @@ def _plan(setup: Setup) -> Plan:
     return setup.plan if asked is None else answering(setup.plan, asked)
 
 
+def _stamped(setup: Setup, plan: Plan) -> Plan:
+    """With the field that has llama.cpp put its times into each event; Ollama's events have them always. What the plan's own
+    extra fields say of it stands."""
+    field = plan.target.interface.stamp_field
+    if setup.tests.itl.option != "C" or field is None:
+        return plan
+    return variant(plan, target={"extra_body": {field: True, **plan.target.extra_body}})
+
+
 def planned(setup: Setup) -> Plan:
     """One of its levels, as far as it is known before the start."""
-    return open_loop(_plan(setup), 1.0, requests=setup.tests.itl.requests)
+    return open_loop(_stamped(setup, _plan(setup)), 1.0, requests=setup.tests.itl.requests)
 
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
