@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -157,6 +158,37 @@ def test_what_cannot_be_carried_out_is_refused(
     code, _, stderr = run("cross-validate", "--url", "http://127.0.0.1:1", *arguments, out=tmp_path)
     assert code == 2
     assert words in stderr
+
+
+def test_a_document_with_other_figures_than_its_runs_is_refused(tmp_path: Path) -> None:
+    """Its records say what was measured; a figure, a difference or the status that was changed by hand is named. Alone, without
+    its runs, nothing contradicts it."""
+    with serving(engine=ENGINE) as port:
+        code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}")
+    assert code == 0
+    folder = only(tmp_path)
+    path = folder / "cross-validation.json"
+    whole = path.read_text()
+    assert finish("report", str(folder))[0] == 0
+    mean, absolute = (
+        document["tables"][0]["rows"][1]["mean"],
+        document["tables"][0]["rows"][1]["delta"]["absolute"],
+    )
+    for before, after in (
+        (f'"mean": {mean}', f'"mean": {mean * 1.01}'),
+        (f'"absolute": {absolute}', '"absolute": 0.0'),
+        (f'"status": "{document["status"]}"', f'"status": "{_other(document["status"])}"'),
+    ):
+        assert before in whole
+        path.write_text(whole.replace(before, after))
+        code, _, stderr = finish("report", str(folder))
+        assert (code, "the file was changed" in stderr) == (2, True)
+    shutil.rmtree(folder / "runs")
+    assert finish("report", str(folder))[0] == 0
+
+
+def _other(status: str) -> str:
+    return "INVALID" if status == "VALID" else "VALID"
 
 
 def test_tables_are_printed_in_words(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ cache with the prompt and is left out, so that every request that counts meets t
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,9 @@ from inferometer import __version__
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
-from inferometer.documents.part import from_json, to_json
+from inferometer.documents.part import from_json, to_data, to_json
+from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
+from inferometer.documents.summary import Summary
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
@@ -114,13 +117,55 @@ def cross_validate(
 
 
 def reread(folder: Path) -> CrossValidated:
-    """A cross-validation from its document. Raises RecordError."""
+    """A cross-validation from its document. Raises RecordError, also for figures that are not those of its runs, where these
+    are there."""
     path = folder / FILE
     try:
         text = path.read_bytes()
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
-    return CrossValidated(folder, from_json(text, CrossValidation, SCHEMA, str(path)))
+    document = from_json(text, CrossValidation, SCHEMA, str(path))
+    runs = [folder / one for one in document.runs]
+    if any(table.rows for table in document.tables) and not runs:
+        raise RecordError(f"{path}: it has figures and no run: the file was changed")
+    cut = document.ended is None or document.interrupted
+    failed = any(one.code == "instrument_failed" for one in document.remarks)
+    if not cut and not failed and len(runs) == 2 and all(map(_is_whole, runs)):
+        _held_to_runs(document, runs[0], runs[1], path)
+    return CrossValidated(folder, document)
+
+
+def _is_whole(run: Path) -> bool:
+    """Whether a run's folder is there with its record and its summary."""
+    return all((run / name).is_file() for name in ("plan.json", "requests.parquet", "summary.json"))
+
+
+def _held_to_runs(document: CrossValidation, streamed: Path, whole: Path, path: Path) -> None:
+    """Work figures and status out again from the runs. Raises RecordError where they are others."""
+    adapter = None if document.engine is None else registry.ADAPTERS.get(document.engine)
+    scrapes = RunFolder.open(streamed).scrapes
+    found, _ = figures_of(adapter, _measured(whole), _measured(streamed), scrapes)
+    if not _alike(to_data(document.tables), to_data(tables(found))) or not _alike(
+        to_data(document.overhead), to_data(overhead(found))
+    ):
+        raise RecordError(f"{path}: its figures are not those of its runs: the file was changed")
+    paths = [run / "summary.json" for run in (streamed, whole)]
+    checks = [from_json(one.read_bytes(), Summary, SUMMARY_SCHEMA, str(one)).verdict.checks for one in paths]
+    if (follows := verdict(checks)[0]) != document.status:
+        raise RecordError(
+            f"{path}: its status is {document.status}, and that of its runs {follows}: the file was changed"
+        )
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two parts of a document are equal, but for how numbers are rounded on another machine."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
+    return one == other
 
 
 @dataclass(slots=True)
