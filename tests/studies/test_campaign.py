@@ -363,21 +363,51 @@ def test_a_report_repeats_no_password_of_the_command_line() -> None:
     assert told(["test", "ttft", "--name", "a b"]) == "inferometer test ttft --name 'a b'"
 
 
-def test_what_a_workload_may_do_to_the_prefix_cache_test_is_foreseen(tmp_path: Path) -> None:
-    """Prompts of a file that may share nothing, conversations in a closed loop, and a workload that another one replaces."""
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text('{"prompt": "a"}\n')
+def test_what_a_workload_may_do_to_a_test_is_foreseen() -> None:
+    """Conversations with pauses in a closed loop, a workload that another one replaces, and classes in its place."""
 
-    def said(flags: dict[str, object]) -> list[str]:
-        lines = foreseen(campaign(["prefix-cache"], None, {"--rate": "2", **flags}))
-        return [
-            line
-            for line in lines
-            if any(word in line for word in ("alike", "closed loops", "takes its place"))
-        ]
+    def said(names: list[str], flags: dict[str, object]) -> list[str]:
+        lines = foreseen(campaign(names, None, {"--rate": "2", **flags}, own_system=True))
+        words = ("begin alike", "closed loops", "takes its place", "classes of its own")
+        return [line for line in lines if any(word in line for word in words)]
 
-    assert "begin alike" in said({"--prompts": str(prompts)})[0]
-    assert "concurrency_held" in said({"--workload": "conversation", "--turns": "4"})[0]
-    assert "Code Completion takes its place" in said({"--workload": "synthetic-uniform"})[0]
-    assert not said({})
-    assert not said({"--workload": "code-completion"})
+    turns: dict[str, object] = {"--workload": "conversation", "--turns": "4"}
+    (paused,) = said(["prefix-cache"], turns | {"--think-ms": "500"})
+    assert "users pause" in paused
+    assert not said(["prefix-cache"], turns)
+    assert "Code Completion takes its place" in said(["prefix-cache"], {"--workload": "synthetic-uniform"})[0]
+    assert not said(["prefix-cache"], {})
+    assert not said(["prefix-cache"], {"--workload": "code-completion"})
+    (classes,) = said(["all"], {"--workload": "code-completion"})
+    assert classes.startswith("fairness: ")
+
+
+def test_prompts_that_share_nothing_are_refused_before_the_start(tmp_path: Path) -> None:
+    """Of which no two have a system prompt in common: a cache has nothing to find, and the message names what to do."""
+
+    def foresee(*rows: dict[str, str]) -> None:
+        prompts = tmp_path / "prompts.jsonl"
+        prompts.write_text("".join(json.dumps(row | {"output_tokens": 5}) + "\n" for row in rows))
+        foreseen(campaign(["prefix-cache"], None, {"--rate": "2", "--prompts": str(prompts)}))
+
+    for rows in (
+        [{"prompt": "a"}, {"prompt": "a"}],
+        [{"prompt": "a", "system": "x"}, {"prompt": "b", "system": "y"}],
+    ):
+        with pytest.raises(PlanError, match=r"share a system prompt.*leave prefix-cache out"):
+            foresee(*rows)
+    foresee({"prompt": "a", "system": "x"}, {"prompt": "c"}, {"prompt": "b", "system": "x"})
+
+
+def test_fairness_refuses_a_workload_that_it_would_not_offer() -> None:
+    """Where it is named; with classes of its own given, or as one of all tests, it goes on."""
+    flags: dict[str, object] = {"--rate": "2", "--workload": "conversation"}
+    with pytest.raises(PlanError, match=r"tests\.fairness\.classes"):
+        campaign(["fairness"], None, flags)
+    campaign(["all"], None, flags, own_system=True)
+    campaign(["fairness"], None, {"--rate": "2", "--seed": "4"})
+    given = [
+        {"name": name, "input_tokens": (64, 256), "output_tokens": (32, 64), "share": 0.5}
+        for name in ("a", "b")
+    ]
+    campaign(["fairness"], None, flags, [f"fairness.classes={json.dumps(given)}"])

@@ -98,6 +98,7 @@ def campaign(
     except PlanError as wrong:
         problems += wrong.problems
     tests = _with_workload(tests, plan)
+    problems += _unused_workload(tests, plan, names)
     whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
     problems += _impossible(whole)
     if problems:
@@ -111,6 +112,17 @@ def _with_workload(tests: Tests, plan: Plan) -> Tests:
         return tests
     workload = "plan" if chooses_workload(plan) else "conversation"
     return tests.model_copy(update={"guardrail": tests.guardrail.model_copy(update={"workload": workload})})
+
+
+def _unused_workload(tests: Tests, plan: Plan, names: Sequence[str]) -> Iterator[Problem]:
+    """Fairness that was named, with a workload that it would not offer."""
+    if "fairness" in names and chooses_workload(plan) and "classes" not in tests.fairness.model_fields_set:
+        message = (
+            "fairness compares classes of its own, and would not offer this workload: leave it out for short and long requests "
+            "of Synthetic-Skewed, or give classes in tests.fairness.classes (name, ranges input_tokens and output_tokens, "
+            "share, priority)"
+        )
+        yield Problem("workload", message)
 
 
 def chooses_workload(plan: Plan) -> bool:

@@ -36,10 +36,9 @@ from inferometer.judge.compliance.statement import campaign as campaign_statemen
 from inferometer.judge.compliance.statement import comply, deviations_of
 from inferometer.judge.procedure_verdict import verdict_of_test
 from inferometer.plan import campaign as campaigns
-from inferometer.plan.campaign import Campaign, chooses_workload
+from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import NAMES, Parameters
 from inferometer.plan.saved import plan_hash, resolved
-from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
@@ -71,6 +70,7 @@ from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
 from inferometer.studies.stand import Confirm, Stand, stand_of
+from inferometer.studies.workload_cautions import workload_cautions
 
 SHAREABLE = "shareable"
 """In a campaign's folder: the reports without what was to be left out of them."""
@@ -104,14 +104,14 @@ class Tested:
 
 def foreseen(campaign: Campaign) -> list[str]:
     """What the plan itself already breaks of the draft, to be shown before anything is sent: a line for each MUST, and how many
-    rules of other kinds. Also what its workload may do to a test."""
-    lines: list[str] = []
+    rules of other kinds. Also what its workload may do to a test. Raises PlanError where a test has nothing to measure with it.
+    """
+    lines = list(workload_cautions(campaign))
     for name in campaign.names:
         if name not in TESTS:
             continue
         procedure = PROCEDURES[name]
         setup = Setup(campaign.plan, campaign.tests)
-        lines += _prefix_cautions(setup.plan) if name == "prefix-cache" else []
         findings = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
         broken = [one for one in findings if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
@@ -130,24 +130,6 @@ def foreseen(campaign: Campaign) -> list[str]:
         if summary:
             lines.append(f"{name}: {'; '.join(summary)}")
     return lines
-
-
-def _prefix_cautions(plan: Plan) -> list[str]:
-    """What a workload may do to the test of prefix caching, which only its prompts or its runs will show."""
-    workload = plan.workload
-    if workload.kind == "prompts":
-        return [
-            f"prefix-cache: the test ends INVALID unless prompts of {workload.prompts} begin alike; without --prompts it runs "
-            "Code Completion"
-        ]
-    if workload.turns is not None:
-        return [
-            "prefix-cache: pauses between turns may keep its closed loops below their requests in flight, which ends the test "
-            "INVALID (concurrency_held); without --turns they cannot"
-        ]
-    if chooses_workload(plan) and not workload.shares and workload.file is None:
-        return ["prefix-cache: requests of the workload share nothing, so Code Completion takes its place"]
-    return []
 
 
 def _counted(rules: int) -> str:

@@ -156,7 +156,7 @@ def _unreliable_levels(percent: Sequence[float], least: int) -> str:
 
 
 def _classes(classes: Sequence[str]) -> str:
-    return f"Requests are Synthetic-Skewed's draws within each class's ranges: {'; '.join(classes)}."
+    return f"Requests are Synthetic-Skewed's within each class's ranges, whatever the plan's workload: {'; '.join(classes)}."
 
 
 def _not_alone(classes: Sequence[str]) -> str:

@@ -1,0 +1,79 @@
+"""What a plan's own workload does to a test that has, or needs, one of its own: found before anything is sent.
+
+| test           | workload                                                    | then                                       |
+| -------------- | ----------------------------------------------------------- | ------------------------------------------ |
+| `prefix-cache` | prompts of a file, single turns, no two of which begin alike | refused: a cache has nothing to find       |
+| `prefix-cache` | conversations with pauses                                   | said: closed loops are not held full       |
+| `prefix-cache` | another whose requests share nothing                        | said: Code Completion takes its place      |
+| `fairness`     | any, as one of all tests                                    | said: it offers classes of its own         |
+| `fairness`     | any, where it was named                                     | refused by plan/campaign.py                |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from inferometer.errors import PlanError, Problem
+from inferometer.plan.campaign import Campaign, chooses_workload
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import PromptsWorkload
+from inferometer.workload import prompt_file, prompt_file_requests, workload_file
+
+INSTEAD = "leave it out, and the test runs Code Completion; or leave prefix-cache out of the tests"
+
+
+def workload_cautions(campaign: Campaign) -> Iterator[str]:
+    """Lines to be shown before the start. Raises PlanError where a test cannot be carried out with the workload."""
+    if "prefix-cache" in campaign.names:
+        yield from _of_prefix_cache(campaign.plan)
+    if "fairness" in campaign.names and chooses_workload(campaign.plan):
+        yield "fairness: offers classes of its own (fairness.classes), not the workload that was chosen"
+
+
+def _of_prefix_cache(plan: Plan) -> Iterator[str]:
+    workload = plan.workload
+    pauses = workload.think_ms
+    if workload.turns is not None and pauses is not None and pauses.most() > 0:
+        yield (
+            "prefix-cache: users pause between turns, so its closed loops hold fewer requests in flight than slots: its "
+            "throughputs are of that load"
+        )
+    if workload.turns is not None:  # each turn repeats what was said before it
+        return
+    if isinstance(workload, PromptsWorkload):
+        _check_prompts(plan, workload)
+    elif workload.file is not None:
+        _check_file(Path(workload.file).expanduser())
+    elif chooses_workload(plan) and not workload.shares:
+        yield "prefix-cache: requests of the workload share nothing, so Code Completion takes its place"
+
+
+def _check_prompts(plan: Plan, workload: PromptsWorkload) -> None:
+    """Refuse prompts of which no two begin alike before anything that a user says: that is what a cache may find of them, for
+    a nonce stands behind it."""
+    path = Path(workload.prompts).expanduser()
+    file = prompt_file.survey(
+        path, chat=plan.target.interface.takes_messages, needs_output=workload.output_tokens is None
+    )
+    each_once = workload.model_copy(update={"order": "file"})
+    if not prompt_file_requests.contexts(each_once, file, len(file), 0).cover:
+        message = (
+            f"no two prompts of {path.name} share a system prompt, so prefix-cache has nothing to measure: give rows the same "
+            f"`system`; or {INSTEAD}"
+        )
+        raise PlanError([Problem("--prompts", message)])
+
+
+def _check_file(path: Path) -> None:
+    """The same of a workload file, by its header."""
+    header = workload_file.opened(path).header
+    if header.spec.turns is not None:
+        return
+    prompts = header.source.facts().prompts
+    systems = prompts is not None and prompts.with_system_prompt > 1
+    if not systems and not header.spec.shares:
+        message = (
+            f"no two requests of {path.name} begin alike, so prefix-cache has nothing to measure: {INSTEAD}"
+        )
+        raise PlanError([Problem("--workload-file", message)])
