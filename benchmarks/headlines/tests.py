@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.headlines import capacity, cold_start, itl, long_context, tradeoff, ttft
+from benchmarks.headlines import (
+    capacity,
+    cold_start,
+    fairness,
+    itl,
+    long_context,
+    prefix_cache,
+    tradeoff,
+    ttft,
+)
 from benchmarks.headlines.headline import Headline
 
 HEADLINES: dict[str, Headline] = {
@@ -12,6 +21,8 @@ HEADLINES: dict[str, Headline] = {
         tradeoff.HEADLINE,
         itl.HEADLINE,
         capacity.HEADLINE,
+        fairness.HEADLINE,
+        prefix_cache.HEADLINE,
         long_context.HEADLINE,
         long_context.SEARCH,
         cold_start.HEADLINE,
