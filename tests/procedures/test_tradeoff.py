@@ -278,7 +278,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_full_size_below_capacity_all_that_is_offered_is_achieved_and_beyond_it_the_capacity(
     whole: Ran,
 ) -> None:
-    assert whole.test("tradeoff")["verdict"]["status"] == "VALID"
+    """Levels of a minute settle the objective at half of the capacity, and that it is missed far beyond it: the optimum lies
+    between, which is too wide to say much."""
+    verdict = whole.test("tradeoff")["verdict"]
+    assert [reason["code"] for reason in verdict["reasons"]] == ["wide_interval"]
+    (best,) = (one for one in whole.test("tradeoff")["values"] if one["name"] == "optimum")
+    assert best["ci"][0] == best["value"] < RATE < best["ci"][1]
     levels = whole.rows("tradeoff", "levels")
     assert [row["percent"] for row in levels][:12] == [*range(10, 121, 10)]
     for row in levels:
