@@ -74,11 +74,12 @@ QUICK: dict[str, set[str]] = {
 
 @pytest.mark.parametrize(("test", "rules"), QUICK.items())
 def test_a_quick_run_deviates_by_its_numbers(test: str, rules: set[str]) -> None:
-    """Before the start already, by the same rules as any other plan with such numbers; the draft's own break none of them."""
+    """Before the start already, by the same rules as any other plan with such numbers; the draft's own break none of them. A
+    quick run has a threshold of its own, which the draft leaves to the tester."""
     quick, whole = foreseen(test, {}, quick=True), foreseen(test, {})
     assert rules <= quick.keys()
     assert not rules & whole.keys()
-    assert whole.keys() <= quick.keys()
+    assert whole.keys() - {"D-5.5.2-ttft"} <= quick.keys()
 
 
 FORESEEN: list[tuple[str, dict[str, object], dict[str, Any], str]] = [

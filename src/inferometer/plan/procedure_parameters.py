@@ -62,8 +62,8 @@ class Search(Parameters):
         "least_requests": 30,
         "pilot_requests": 64,
         "pilot_concurrency": 32,
-        "longer": 1,
-        "resolution": 0.15,
+        "longer": 0,
+        "resolution": 0.35,
     }
 
 
@@ -75,7 +75,7 @@ class Ttft(Parameters):
     concurrencies: tuple[Concurrency, ...] = ()
     percent: Annotated[tuple[Percent, ...], HARMLESS] = ()
 
-    quick: ClassVar[Values] = {"requests": 120}
+    quick: ClassVar[Values] = {"requests": 100}
 
 
 class Throughput(Parameters):
@@ -94,7 +94,7 @@ class Throughput(Parameters):
     max_concurrency: Concurrency = 512
     concurrency_step: Concurrency = 8
     success_rate: Annotated[Share, HARMLESS] = 0.99
-    saturated_runs: Annotated[Count, HARMLESS] = 2
+    saturated_runs: Annotated[int, Field(ge=0, le=100), NUMBER, HARMLESS] = 2
     limit_requests: Annotated[Count, HARMLESS] = 1_000
     limit_levels: Annotated[Count, HARMLESS] = 8
     reference_requests: Annotated[Count, HARMLESS] = 200
@@ -105,10 +105,10 @@ class Throughput(Parameters):
 
     quick: ClassVar[Values] = {
         "duration_s": 6.0,
-        "saturated_runs": 1,
+        "saturated_runs": 0,
         "limit_requests": 30,
         "limit_levels": 3,
-        "reference_requests": 20,
+        "reference_requests": 12,
     }
 
     @model_validator(mode="after")
@@ -141,9 +141,9 @@ class Tradeoff(Parameters):
     capacity_rate: Rate | None = None
 
     quick: ClassVar[Values] = {
-        "duration_s": 4.0,
-        "percent": (25, 50, 75, 100, 125),
-        "most_percent": 125.0,
+        "duration_s": 6.0,
+        "percent": (40, 70, 100, 130),
+        "most_percent": 130.0,
     }
 
 
@@ -156,7 +156,7 @@ class Itl(Parameters):
     output_tokens: Annotated[Length | None, HARMLESS] = None
     option: Annotated[Literal["A", "B", "C"], HARMLESS] = "A"
 
-    quick: ClassVar[Values] = {"requests": 60, "percent": (25, 75)}
+    quick: ClassVar[Values] = {"requests": 80, "percent": (50,)}
 
 
 class Capacity(Parameters):
@@ -173,8 +173,9 @@ class Capacity(Parameters):
     quick: ClassVar[Values] = {
         "duration_s": 4.0,
         "completions_per_slot": 2,
-        "maximum": 128,
+        "maximum": 256,
         "output_tokens": 64,
+        "ttft_p99_ms": 1_000.0,
     }
 
     @model_validator(mode="after")
@@ -228,7 +229,14 @@ class Fairness(Parameters):
         FairnessClass(name="long", input_tokens=(1024, 4096), output_tokens=(256, 1024), share=0.2),
     )
 
-    quick: ClassVar[Values] = {"duration_s": 10.0, "requests_per_class": 10}
+    quick: ClassVar[Values] = {
+        "duration_s": 6.0,
+        "requests_per_class": 10,
+        "classes": (
+            {"name": "short", "input_tokens": (64, 256), "output_tokens": (32, 128), "share": 0.8},
+            {"name": "long", "input_tokens": (1024, 4096), "output_tokens": (128, 256), "share": 0.2},
+        ),
+    }
 
     @field_validator("classes")
     @classmethod
@@ -240,14 +248,21 @@ class Fairness(Parameters):
 
 
 class PrefixCache(Parameters):
-    """Draft 5.7. TTFT at `percent` of what the system sustains without cache; throughput at `concurrency` in closed loop."""
+    """Draft 5.7. TTFT at `percent` of what the system sustains without cache; throughput at `concurrency` in closed loop.
+    `output_tokens` in place of the workload's; None: its own."""
 
     requests: Annotated[Count, HARMLESS] = 1_000
     percent: Annotated[Percent, HARMLESS] = 50.0
     concurrency: Concurrency = 32
     throughput_s: Seconds = 60.0
+    output_tokens: Annotated[Length | None, HARMLESS] = None
 
-    quick: ClassVar[Values] = {"requests": 80, "concurrency": 16, "throughput_s": 12.0}
+    quick: ClassVar[Values] = {
+        "requests": 60,
+        "concurrency": 16,
+        "throughput_s": 5.0,
+        "output_tokens": 64,
+    }
 
 
 class MemoryPressure(Parameters):
@@ -266,12 +281,15 @@ class MemoryPressure(Parameters):
     output_tokens: Annotated[Length | None, HARMLESS] = None
 
     quick: ClassVar[Values] = {
-        "percent": (125, 150),
+        "percent": (150,),
         "duration_s": 6.0,
         "level_s": 4.0,
-        "completions_per_slot": 2,
-        "initial": 4,
+        "completions_per_slot": 1,
+        "initial": 8,
         "maximum": 64,
+        "ttft_p99_ms": 3_000.0,
+        "input_tokens": 8_192,
+        "output_tokens": 64,
     }
 
 
@@ -321,9 +339,11 @@ class Guardrail(Parameters):
     throughput_s: Seconds = 60.0
 
     quick: ClassVar[Values] = {
+        "workload": "plan",
         "percent": (50,),
         "duration_s": 5.0,
-        "throughput_s": 6.0,
+        "throughput_s": 5.0,
+        "concurrency": 32,
     }
 
 

@@ -67,7 +67,7 @@ SUCCESS_RATE = 0.99
 """Draft 5.5.2's: a capacity by another one is no knowledge for other tests."""
 
 PILOT_WAVES, PILOT_LEAST = 4, 16
-"""Requests of a pilot: so many a slot, and so many at least."""
+"""Requests of a pilot: so many a slot, unless levels have fewer, and so many at least."""
 LEVELS = ("level", "confirm", "pilot")
 BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm", f"{BASE}pilot")
 """Of a search that only finds the 100 % of another test's percentages."""
@@ -119,6 +119,7 @@ def ladder_of(setup: Setup, initial: int, maximum: int) -> Ladder:
         resolution=search.resolution,
         longer=search.longer,
         integral=True,
+        confirm=not setup.quick,
     )
 
 
@@ -192,7 +193,7 @@ def _next(sought: Sought, done: Sequence[Performed]) -> Ask | Answer:
 
 def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
-    count = max(PILOT_WAVES * slots, PILOT_LEAST)
+    count = max(min(PILOT_WAVES, sought.completions) * slots, PILOT_LEAST)
     plan = closed_loop(with_warm_up(_with_thresholds(sought)), slots, requests=count)
     why = Note("capacity_pilot", {"requests": count, "concurrency": slots})
     return Run(plan, sought.parts[2], Conditions(concurrency=slots), why)

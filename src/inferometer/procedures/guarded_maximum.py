@@ -85,7 +85,7 @@ def measure(setup: Setup, plan: Plan, name: str, label: str, done: Sequence[Perf
     known = list(done)
     if setup.tests.guardrail.concurrency is None and not _climbed(setup, plan, name, known):
         known += yield from _as(name, ascend(_climb(setup, plan, name, known)))
-    for number in range(RUNS):
+    for number in range(1 if setup.quick else RUNS):
         run = _full(setup, plan, name, label, number, known)
         if run is None:
             return

@@ -56,6 +56,9 @@ LEAST_COMPLETION = 99.0
 """Per cent: draft 5.5.2's criterion."""
 CLIFF_THROUGHPUT = 0.5
 NOBODY = "nobody preempted"
+WAVES = 1.5
+"""A level lasts at least so many times what a request takes with as many others, at the rate of the capacity: one that is
+shorter has no steady span."""
 SPARE = 2.0
 """Prompts for so many times the rate at the capacity are made, for no system gets that much faster under pressure."""
 
@@ -71,7 +74,8 @@ def steps(setup: Setup) -> Steps:
         return
     base: float | None = None
     if top is not None:
-        base = top.done.outcome.summary.throughput.whole_run.request_s
+        found = top.done.outcome.summary
+        base = rate(found, "request_s") or found.throughput.whole_run.request_s
     for number, share in enumerate(_percentages(setup)):
         measured: Measured = yield _level_run(setup, share, capacity, base, first=number == 0)
         base = base or measured.summary.throughput.whole_run.request_s
@@ -108,7 +112,7 @@ def _sought(setup: Setup) -> Sought:
     wanted = setup.tests.memory_pressure
     return Sought(
         plan=documents(variant(setup.plan, slos=[]), wanted.input_tokens, wanted.output_tokens),
-        ladder=ladder_of(setup, wanted.initial, wanted.maximum),
+        ladder=ladder_of(setup, min(wanted.initial, wanted.maximum), wanted.maximum),
         seconds=wanted.level_s,
         completions=wanted.completions_per_slot,
         success_rate=wanted.success_rate,
@@ -124,8 +128,9 @@ def _percentages(setup: Setup) -> list[float]:
 
 def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
     """`base`: requests a second at the capacity, if they were measured."""
-    seconds = setup.tests.memory_pressure.duration_s
     slots = math.ceil(capacity * share / 100 - 1e-9)
+    wave = slots / base if base else 0.0
+    seconds = max(setup.tests.memory_pressure.duration_s, float(f"{WAVES * wave:.4g}"))
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
     plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
     at = Conditions(percent=share, concurrency=slots)

@@ -80,7 +80,8 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the system does with a backlog that never empties. `gain`: of the last doubling."""
+    """What the system does with a backlog that never empties. `gain`: of the last doubling; `life_s`: how long a request takes
+    in a full system where it waits least."""
 
     concurrency: int
     output_tok_s: float
@@ -90,6 +91,7 @@ class Capacity:
     request_ci: Interval | None
     tokens: float
     gain: float
+    life_s: float = 0.0
 
 
 def rungs(climb: Climb, done: Sequence[Performed]) -> list[Rung]:
@@ -161,6 +163,15 @@ def plateau(climb: Climb, found: Sequence[Rung]) -> Rung | None:
     return [one for one in good if one.output_tok_s >= (1 - GAIN) * most][-1]
 
 
+def filled(found: Sequence[Rung]) -> int | None:
+    """The least in flight that gave as much as any; None: throughput still rose, or nothing succeeded."""
+    good = [one for one in found if one.answered and one.output_tok_s > 0]
+    if not good or still_rose(found):
+        return None
+    most = max(one.output_tok_s for one in good)
+    return min(one.concurrency for one in good if one.output_tok_s >= (1 - GAIN) * most)
+
+
 def still_rose(found: Sequence[Rung]) -> bool:
     """Whether the last doubling added more than GAIN: no plateau was seen."""
     if any(not one.answered for one in found):
@@ -174,7 +185,7 @@ def capacity(
     """The capacity by the runs with a full system, `saturated`; without any, by the concurrencies that gave as much as `at`.
     `others`: more runs whose answers' lengths are known."""
     level = [one for one in found if abs(one.output_tok_s / at.output_tok_s - 1) < GAIN]
-    working = [one for one in saturated if output(one.outcome.summary) > 0]
+    working = [one for one in saturated if one.outcome.summary.steady is not None]
     full = working or [one.done for one in level]
     parts = [part for one in full for part in _parts(one.outcome.summary)]
     mean = statistics.fmean(parts)
@@ -192,7 +203,13 @@ def capacity(
         request_ci=None if ends is None else _of_requests(mean, ends, tokens, luck, gain),
         tokens=tokens,
         gain=gain,
+        life_s=_life_s([one.done.outcome.summary for one in level]),
     )
+
+
+def _life_s(full: Sequence[Summary]) -> float:
+    known = [one.metrics.e2e_ms.mean / 1000 for one in full if one.metrics.e2e_ms is not None]
+    return min(known, default=0.0)
 
 
 def _parts(summary: Summary) -> tuple[float, ...]:

@@ -41,6 +41,7 @@ from inferometer.procedures.saturation import base_of, base_table, find_base, kn
 from inferometer.procedures.setup import (
     Setup,
     another_workload,
+    answering,
     closed_loop,
     open_loop,
     variant,
@@ -128,7 +129,9 @@ def workload(setup: Setup) -> Plan:
     with repeatable prompts: the passes would find each other's in the cache."""
     plan = variant(setup.plan, workload={"repeatable_prompts": False})
     shares = plan.workload.shares or plan.workload.file is not None
-    return plan if shares else another_workload(plan, name=RECOMMENDED)
+    chosen = plan if shares else another_workload(plan, name=RECOMMENDED)
+    answers = setup.tests.prefix_cache.output_tokens
+    return chosen if answers is None else answering(chosen, answers)
 
 
 def _plan(setup: Setup, one: Pass) -> Plan:

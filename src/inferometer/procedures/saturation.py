@@ -43,13 +43,16 @@ BELOW, STEP, FACTOR, MOST_OF, LEAST = 0.9, 0.3, 1.25, 64.0, 1 / 64
 BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
 CONFIRMING_SEED = 1_000
+LIVES = 4.0
+"""A level that is shorter than this many requests' lives ends before what it offered shows at its end."""
 SUCCESS_RATE = 0.99
 """Of the search for the 100 %; a rate found by another one is none for other tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """One search: levels of this plan in open loop, `seconds` each and longer where that makes fewer than `requests`."""
+    """One search: levels of this plan in open loop, `seconds` each, and longer where that makes fewer than `requests` or is
+    less than LIVES times what a request takes, `life_s`."""
 
     plan: Plan
     seconds: float
@@ -57,6 +60,7 @@ class Sought:
     ladder: Ladder
     success_rate: float
     prefix: str = ""
+    life_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,18 @@ class Level:
         return Trial(self.rate, self.decision.sustained, self.times, self.confirms)
 
 
+def filled_before(setup: Setup) -> int | None:
+    """In a quick campaign: how many in flight filled the system in the search of 5.2, which showed that the capacity is kept up
+    with. None: that is to be looked for."""
+    return setup.known.full if setup.quick else None
+
+
 def climb_of(setup: Setup, plan: Plan, prefix: str = "") -> Climb:
-    """The climb before a search in open loop."""
+    """The climb before a search in open loop. A quick one for a 100 % begins and ends where that of 5.2 filled the system."""
     search = setup.tests.search
+    full = filled_before(setup)
+    if prefix and full is not None:
+        return Climb(plan, full, full, search.pilot_requests, part=f"{prefix}pilot")
     most = max(MOST, search.pilot_concurrency)
     return Climb(plan, search.pilot_concurrency, most, search.pilot_requests, part=f"{prefix}pilot")
 
@@ -95,6 +108,7 @@ def ladder_of(setup: Setup, expected: float, *, above: bool = True) -> Ladder:
         longer=search.longer,
         expected=expected,
         above=above,
+        confirm=not setup.quick,
     )
 
 
@@ -122,7 +136,8 @@ def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Mea
 
 
 def _run(sought: Sought, ask: Ask) -> Run:
-    seconds = float(f"{max(sought.seconds, sought.requests / ask.level) * ask.times:.6g}")
+    least = max(sought.seconds, sought.requests / ask.level, LIVES * sought.life_s)
+    seconds = float(f"{least * ask.times:.6g}")
     plan = reseeded(
         open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
     )
@@ -158,22 +173,23 @@ def base_capacity(setup: Setup, plan: Plan, done: Sequence[Performed]) -> Capaci
     return None if at is None else capacity(found, at, ())
 
 
-def base_search(setup: Setup, plan: Plan, expected: float) -> Sought:
+def base_search(setup: Setup, plan: Plan, found: Capacity) -> Sought:
     """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md). It is cheap: one level
     just below the capacity shows that it is kept up with."""
     bare, search = variant(plan, slos=[]), setup.tests.search
-    ladder = ladder_of(setup, expected, above=False)
-    return Sought(bare, search.level_s, search.least_requests, ladder, SUCCESS_RATE, prefix=BASE)
+    ladder = ladder_of(setup, found.request_s, above=False)
+    return Sought(bare, search.level_s, search.least_requests, ladder, SUCCESS_RATE, BASE, found.life_s)
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Measured, float | None]:
-    """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none."""
+    """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none. Where
+    5.2's search filled the system before, the capacity is taken for it without a level that shows that it is kept up with."""
     done: list[Performed] = []
     if workload_key(plan) not in setup.known.saturation:
         done = yield from ascend(climb_of(setup, variant(plan, slos=[]), BASE))
         found = base_capacity(setup, plan, done)
-        if found is not None:
-            done = yield from seek(base_search(setup, plan, found.request_s), done)
+        if found is not None and filled_before(setup) is None:
+            done = yield from seek(base_search(setup, plan, found), done)
     return base_of(setup, plan, done)
 
 
@@ -185,7 +201,9 @@ def base_of(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float | None
     found = base_capacity(setup, plan, done)
     if found is None:
         return None
-    return bracketed_level(answer(base_search(setup, plan, found.request_s), done), found.request_s)
+    if filled_before(setup) is not None:
+        return found.request_s
+    return bracketed_level(answer(base_search(setup, plan, found), done), found.request_s)
 
 
 def bracketed_level(ended: Answer | None, expected: float | None = None) -> float | None:
@@ -216,7 +234,7 @@ def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Tab
     with what refused it. None where the test did not look for it, because it was known."""
     climbed = rungs(climb_of(setup, variant(plan, slos=[]), BASE), done)
     found = base_capacity(setup, plan, done)
-    tried = [] if found is None else levels(base_search(setup, plan, found.request_s), done)
+    tried = [] if found is None else levels(base_search(setup, plan, found), done)
     if not climbed:
         return ()
     return (search_table(climbed, tried, "base_levels", "The search for 100 %, level by level"),)

@@ -38,7 +38,8 @@ class Ladder:
     """Where to look. Levels are requests a second, or requests in flight (`integral`).
 
     One step up is `step` more, or `factor` times as much if that is more. The bracket is narrow when it is no wider than
-    `resolution` of its lower end, or than 1 where levels are whole. After `trials` it is given up.
+    `resolution` of its lower end, or than 1 where levels are whole. After `trials` it is given up. `confirm`: whether the
+    answer has to hold once more.
     """
 
     first: float
@@ -52,6 +53,7 @@ class Ladder:
     trials: int = MOST_TRIALS
     expected: float | None = None
     above: bool = True
+    confirm: bool = True
 
     def up(self, level: float) -> float:
         """The next higher level."""
@@ -137,12 +139,12 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     if high is None:
         if not ladder.above and ladder.expected is not None and low >= JUST_BELOW * ladder.expected:
             return Answer(low, None, "bracketed", unsettled)
-        return (
-            Ask(ladder.up(low)) if low < ladder.most else _confirmed(low, None, trials, "ceiling", unsettled)
-        )
+        if low < ladder.most:
+            return Ask(ladder.up(low))
+        return _confirmed(ladder, low, None, trials, "ceiling", unsettled)
     if not ladder.narrow(low, high):
         return Ask(ladder.middle(low, high))
-    return _confirmed(low, high, trials, "bracketed", unsettled)
+    return _confirmed(ladder, low, high, trials, "bracketed", unsettled)
 
 
 def reached(ladder: Ladder, trials: Sequence[Trial]) -> float | None:
@@ -162,13 +164,14 @@ def _bracket(trials: Sequence[Trial]) -> tuple[float | None, float | None, tuple
 
 
 def _confirmed(
+    ladder: Ladder,
     low: float,
     high: float | None,
     trials: Sequence[Trial],
     why: Literal["bracketed", "ceiling"],
     unsettled: tuple[float, ...],
 ) -> Ask | Answer:
-    """The answer, once it was repeated."""
-    if any(trial.level == low and trial.confirms for trial in trials):
+    """The answer, once it was repeated, if it has to be."""
+    if not ladder.confirm or any(trial.level == low and trial.confirms for trial in trials):
         return Answer(low, high, why, unsettled)
     return Ask(low, confirms=True)

@@ -32,13 +32,14 @@ LONG_CONTEXT = "long-context"
 class Setup:
     """The plan that says which system is tested with which words, the parameters of all tests, and what is known already.
 
-    `max_batch`: the largest batch of the reference engine, where that is tested.
+    `max_batch`: the largest batch of the reference engine, where that is tested. `quick`: as little as may do.
     """
 
     plan: Plan
     tests: Tests
     known: KnownLimits = field(default_factory=KnownLimits)
     max_batch: int | None = None
+    quick: bool = False
 
 
 def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
@@ -154,10 +155,13 @@ def workload_key(plan: Plan) -> str:
     """What two plans must share for what one system sustains to be known for the other: what is asked, but for the seed,
     and how, and the states that the system is in by what its plan declares."""
     sut, load = plan.sut, plan.load
+    caching, filters = sut.prefix_caching, (sut.guardrails.input_filter, sut.guardrails.output_filter)
+    if plan.target.url is None:  # how the reference engine begins
+        caching, filters = caching or "disabled", (bool(filters[0]), bool(filters[1]))
     asked = [
         {key: value for key, value in part_values(plan.workload).items() if key != "seed"},
-        sut.prefix_caching,
-        [sut.guardrails.input_filter, sut.guardrails.output_filter],
+        caching,
+        filters,
         part_values(plan.target),
         part_values(plan.tokenizer),
         load.arrival,

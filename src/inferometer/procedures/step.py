@@ -94,13 +94,18 @@ Steps = Generator[Step, Any, None]
 class KnownLimits:
     """Limits of the system that earlier tests of the campaign measured, so that later ones need not: by key of a workload
     (`setup.workload_key`), the highest sustainable request rate of draft 5.2 without objectives, and the highest
-    concurrency of 5.5."""
+    concurrency of 5.5. `full`: the least in flight that filled the system in the search of 5.2, whatever the workload."""
 
     saturation: Mapping[str, float] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
+    full: int | None = None
 
     def __or__(self, other: KnownLimits) -> KnownLimits:
-        return KnownLimits({**self.saturation, **other.saturation}, {**self.capacity, **other.capacity})
+        return KnownLimits(
+            {**self.saturation, **other.saturation},
+            {**self.capacity, **other.capacity},
+            self.full if other.full is None else other.full,
+        )
 
 
 def kept(steps: Generator[Step, Any, T], done: list[Performed]) -> Generator[Step, Any, T]:

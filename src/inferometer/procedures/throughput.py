@@ -26,6 +26,7 @@ from inferometer.procedures.plateau import (
     Rung,
     ascend,
     capacity,
+    filled,
     output,
     plateau,
     rungs,
@@ -67,6 +68,8 @@ SATURATED = "saturated"
 """Runs with as many requests in flight as the climb ended at."""
 LEVEL_REQUESTS, FULL_REQUESTS = 400, 500
 """Of a level, and of a run with a full system, at least; a quick run has as few as its levels under a limit."""
+FULL_WAVES = 2
+"""Of a run with a full system, for each in flight, at least: a shorter one has no steady span."""
 SEED = 50
 
 
@@ -107,6 +110,7 @@ def _full(setup: Setup, top: Rung, number: int) -> Run:
     wanted = setup.tests.throughput
     least = min(FULL_REQUESTS, setup.tests.throughput.limit_requests)
     request_s = rate(top.done.outcome.summary, "request_s") or 0.0
+    least = max(least, FULL_WAVES * top.concurrency)
     seconds = max(wanted.duration_s, least / request_s if request_s else 0.0)
     plan = closed_loop(without_warm_up(with_point(setup)), top.concurrency, seconds=float(f"{seconds:.6g}"))
     facts = {"concurrency": top.concurrency, "seconds": seconds}
@@ -126,7 +130,8 @@ def _sought(setup: Setup, found: Capacity) -> Sought:
     wanted = setup.tests.throughput
     ladder = _ladder(setup, found.request_s)
     least = max(setup.tests.search.least_requests, min(LEVEL_REQUESTS, wanted.limit_requests))
-    return Sought(with_point(setup), wanted.duration_s, least, ladder, wanted.success_rate)
+    plan = with_point(setup)
+    return Sought(plan, wanted.duration_s, least, ladder, wanted.success_rate, life_s=found.life_s)
 
 
 def _ladder(setup: Setup, expected: float) -> Ladder:
@@ -144,6 +149,7 @@ def _ladder(setup: Setup, expected: float) -> Ladder:
         resolution=search.resolution,
         longer=search.longer,
         expected=expected,
+        confirm=guess.confirm,
     )
 
 
@@ -178,7 +184,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]
     known, highest = KnownLimits(), None if top is None else top.done
     if ended is not None and _plain(setup, ended) and isinstance(maximum.load, float):
-        known = known_base(setup.plan, maximum.load)
+        known = known_base(setup.plan, maximum.load) | KnownLimits(full=filled(climbed))
     return Results(
         values=values(setup, maximum, under, highest, "req/s", "rate"),
         tables=(

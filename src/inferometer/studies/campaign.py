@@ -41,7 +41,8 @@ from inferometer.plan.procedure_parameters import NAMES, Parameters
 from inferometer.plan.saved import plan_hash, resolved
 from inferometer.procedures.registry import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
-from inferometer.procedures.setup import Setup
+from inferometer.procedures.setup import WARMUP_PART, Setup
+from inferometer.procedures.shared_warm_up import sharing
 from inferometer.procedures.step import (
     KnownLimits,
     Measured,
@@ -164,7 +165,7 @@ def conduct_in(folder: Path, campaign: Campaign, ui: Ui, confirm: Confirm, comma
 def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
     """All tests of a campaign, one after the other, into `folder`, which exists. A system that fails ends its test, and so does
     a plan that this test cannot carry out; the campaign goes on with the next. Raises PlanError when so nothing at all was
-    measured; RecordError and InstrumentError after what was measured has been reported."""
+    measured, but for a warm-up; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(requested))
     tested, known = None, KnownLimits()
@@ -172,6 +173,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
     summaries: dict[str, Summary] = {}
     evidence: list[Evidence] = []
     refused: PlanError | None = None
+    warm: dict[State, Measured] = {}
     for number, name in enumerate(requested.names):
         ui.note(
             f"test {number + 1} of {len(requested.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
@@ -179,10 +181,11 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
         one = _Test(
             requested,
             PROCEDURES[name],
-            Setup(requested.plan, requested.tests, known, _max_batch(requested)),
+            Setup(requested.plan, requested.tests, known, _max_batch(requested), quick=requested.quick),
             stand,
             folder,
             ui,
+            warm,
         )
         document = one.carry_out()
         known = known | one.results.known
@@ -213,7 +216,8 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
         if document.ended_by == "interrupted":
             break
         refused = refused or (one.failure if isinstance(one.failure, PlanError) else None)
-    if refused is not None and not summaries:
+    made = (run for document in documents for run in document.runs)
+    if refused is not None and all(run.part == WARMUP_PART for run in made):
         raise refused
     assert tested is not None  # a campaign has at least one test
     return tested
@@ -252,9 +256,14 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
     return tested
 
 
+State = frozenset[tuple[str, str]]
+"""Of a system: what was switched to another state than its usual one, with that."""
+
+
 @dataclass(slots=True)
 class _Test:
-    """One test under way."""
+    """One test under way. `warm`: the states that the system was warmed up in and has stayed warm in, each with the run that
+    did it; all tests of a campaign have one."""
 
     campaign: Campaign
     procedure: Procedure
@@ -262,6 +271,7 @@ class _Test:
     stand: Stand
     folder: Path
     ui: Ui
+    warm: dict[State, Measured]
     done: list[Performed] = field(default_factory=list)
     state: dict[str, str] = field(default_factory=dict)
     states: list[dict[str, str]] = field(default_factory=list)
@@ -274,9 +284,11 @@ class _Test:
         """The test's document."""
         started = time.time_ns()
         try:
-            self._go_through(self.procedure.steps(self.setup))
+            steps = self.procedure.steps(self.setup)
+            self._go_through(sharing(steps) if self.setup.quick else steps)
         except (PeerError, CannotSwitch) as why:
             self.ended_by, self.problem = "server", str(why)
+            self.warm.clear()  # it may have to be started again
         except PlanError as why:
             self.ended_by, self.problem, self.failure = "plan", str(why), why
         except (Interrupted, KeyboardInterrupt):
@@ -300,7 +312,7 @@ class _Test:
             if usual is None or usual == state:
                 continue
             try:
-                self.stand.switch(what, usual)
+                self._switch(what, usual)
             except (PeerError, CannotSwitch) as why:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
@@ -323,16 +335,38 @@ class _Test:
     def _do(self, step: Step) -> Measured | Switched:
         if isinstance(step, Switch):
             self.ui.note(f"switching {step.what}: {step.state}")
-            switched = self.stand.switch(step.what, step.state)
+            switched = self._switch(step.what, step.state)
             self.state = {**self.state, step.what: step.state}
             return switched
+        shared = self.setup.quick and step.part == WARMUP_PART
+        if shared and (before := self.warm.get(self._state())) is not None:
+            self.states.append(self.state)
+            return before
         self.ui.note(notes.worded(step.why))
         named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
         finding = self.stand.measure(named, self.folder / "runs")
         if finding.summary.run.interrupted:
             raise Interrupted
         self.states.append(self.state)
-        return Measured(finding.folder.name, finding.summary, finding.requests)
+        measured = Measured(finding.folder.name, finding.summary, finding.requests)
+        if shared:
+            self.warm[self._state()] = measured
+        return measured
+
+    def _state(self) -> State:
+        return frozenset(
+            (what, state) for what, state in self.state.items() if state != self.stand.usual(what)
+        )
+
+    def _switch(self, what: str, state: str) -> Switched:
+        """Bring the system into a state. Only one that says itself that it was switched, and was not started for it, is known
+        to be as warm as before."""
+        kept = dict(self.warm)
+        self.warm.clear()
+        switched = self.stand.switch(what, state)
+        if switched.status == "verified" and what != "server" and self.stand.usual(what) is not None:
+            self.warm.update(kept)
+        return switched
 
     def _document(self, started: int) -> ProcedureDocument:
         procedure, base, results = self.procedure, self.setup.plan, self.results

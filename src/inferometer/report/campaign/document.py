@@ -97,7 +97,9 @@ def _disclosed(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summa
         mine = next(test for test in tests if shown in test.runs)
         warmed = {row.key: row for row in of_run(summaries[mine.runs[0].run])}
         rows = tuple(warmed.get("warm_up", row) if row.key == "warm_up" else row for row in rows)
-    used = deviations.of_workloads({test.test: [summaries[run.run] for run in test.runs] for test in tests})
+    used = deviations.of_workloads(
+        {test.test: [summaries[run.run] for run in test.runs if run.part != "warm-up"] for test in tests}
+    )
     return rows + tuple(
         MethodRow(WORKLOAD_DEVIATION, ", ".join(names), sentence, capacity=True)
         for sentence, names in used.items()
