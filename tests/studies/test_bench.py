@@ -535,6 +535,18 @@ def test_throttling_during_a_run_is_a_warning_and_in_every_sample(tmp_path: Path
     assert only.metadata.thermal_speed_limit == 95.0
 
 
+def test_an_engine_elsewhere_is_not_judged_by_the_clients_machine_without_a_word(tmp_path: Path) -> None:
+    """The gate and the warning of throttling read the client's, which has to be fit too; both say so, and only then."""
+    machine = PlantedMachine(limit=95.0)
+    far, near = VirtualEngine("a", url="http://10.1.2.3:8000"), VirtualEngine("b", url="http://127.0.0.1:1")
+    there, here = benched(tmp_path / "b", far, near, machine=machine).document.engines
+    assert {"gate_of_client", "client_throttled"} <= codes(there)
+    assert "throttled" not in codes(there)
+    assert "throttled" in codes(here)
+    assert not {"gate_of_client", "client_throttled"} & codes(here)
+    assert gate(PlantedMachine(["critical"]), elsewhere=True).refuses
+
+
 def test_a_prompt_that_the_model_has_no_room_for_is_left_out(tmp_path: Path) -> None:
     """And the engine is compared over the others."""
     done = benched(tmp_path / "b", VirtualEngine("a", context=50), VirtualEngine("b"))

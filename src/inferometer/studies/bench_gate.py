@@ -5,6 +5,7 @@
 | memory pressure is critical                 | refused                                 |
 | the processor's speed limit is below 80 %   | refused                                 |
 | one of the two cannot be read               | a remark: the gate did not look at it   |
+| the engine runs on another machine          | a remark: the gate read the client's    |
 
 A refusal may be overridden; it is a remark then. The cool-down (Protocol 6) waits at most 30 s for normal memory pressure, and
 then 5 s whatever it is. Where the pressure cannot be read, only those 5 s are waited.
@@ -90,8 +91,9 @@ class Gate:
     remarks: tuple[Remark, ...]
 
 
-def gate(machine: Machine) -> Gate:
-    """Look at the machine before an engine's turn."""
+def gate(machine: Machine, *, elsewhere: bool = False) -> Gate:
+    """Look at this machine before an engine's turn. `elsewhere`: the engine runs on another one, of which nothing is read;
+    a client without memory, or one that is slowed down, measures wrongly all the same."""
     pressure, limit = machine.memory_pressure().level, machine.thermal().speed_limit_percent
     refusals = []
     if pressure == "critical":
@@ -102,6 +104,8 @@ def gate(machine: Machine) -> Gate:
         what for what, value in (("memory pressure", pressure), ("speed limit", limit)) if value is None
     ]
     notes = [Remark("gate_unread", {"what": " and ".join(unread)})] if unread else []
+    if elsewhere:
+        notes.append(Remark("gate_of_client"))
     return Gate(bool(refusals), (*refusals, *notes))
 
 

@@ -274,7 +274,8 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
             remarks.append(Remark("fill_missed", {**size, "counted": max(counted)}))
     percents = [percent for _, percent in turn.limits]
     if percents and min(percents) < FULL_SPEED_PERCENT:
-        remarks.append(Remark("throttled", {"percent": min(percents)}))
+        here = turn.url is None or is_loopback(turn.url)
+        remarks.append(Remark("throttled" if here else "client_throttled", {"percent": min(percents)}))
     cached = [
         one.prompt
         for one in found

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inferometer.addresses import is_loopback
 from inferometer.documents.bench import Remark
 from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
@@ -47,7 +48,8 @@ class BenchTurn:
 
     def may_begin(self, *against: Remark) -> bool:
         """Pass the gate (asiai's methodology, Protocol 1). `against`: what else speaks against measuring now."""
-        looked = gate(self.machine)
+        url = self.engine.url
+        looked = gate(self.machine, elsewhere=url is not None and not is_loopback(url))
         self.remarks += (*looked.remarks, *against)
         if not looked.refuses and not against:
             return True

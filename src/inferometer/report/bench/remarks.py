@@ -14,9 +14,12 @@ SENTENCES: dict[str, str] = {
     "pressure_critical": "memory pressure is critical: nothing measured now would be the engine's",
     "speed_limited": "the processor may run at {percent} % of its speed only, and {least} % is the least to measure at",
     "gate_unread": "this system shows no {what}: the pre-flight gate did not look at it",
+    "gate_of_client": "the engine runs on another machine: memory pressure and speed limit were read of the client's alone",
     "gate_overridden": "measured although the pre-flight gate refuses (--force)",
     "pressure_remains": "memory pressure was still {level} when the cool-down ended",
     "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
+    "client_throttled": "the speed limit of the client's processor fell to {percent} % meanwhile; the engine's, on another "
+    "machine, is not known",
     "duplicate_processes": "{number} instances of {engine} run on this machine and compete: processes {processes}",
     # An engine that could not be measured.
     "unreachable": "no engine answers there: {why}",
