@@ -248,6 +248,8 @@ def test_what_an_endpoint_needs_from_outside_has_to_be_there(tmp_path: Path) -> 
     path.write_text(
         "server_metrics:\n  token_env: A\n  endpoints:\n"
         "    - {url: 'http://<redacted>@h:2', token_env: B, ca_file: /nowhere}\n"
+        f"    - {{url: 'https://h:3', key_file: '{path}', cert_file: /nowhere}}\n"
+        f"    - {{url: 'https://h:4', key_file: '{path}', token_header: X-Api-Key}}\n"
     )
     with pytest.raises(PlanError) as caught:
         build(path, environ={})
@@ -256,5 +258,21 @@ def test_what_an_endpoint_needs_from_outside_has_to_be_there(tmp_path: Path) -> 
         "server_metrics.endpoints[0].ca_file",
         "server_metrics.endpoints[0].token_env",
         "server_metrics.endpoints[0].url",
+        "server_metrics.endpoints[1].cert_file",
+        "server_metrics.endpoints[2].key_file",
         "server_metrics.token_env",
+    ]
+
+
+def test_a_certificate_with_its_own_key_does_not_take_the_key_of_all() -> None:
+    """What is said of one endpoint goes before what is said of all; a key belongs to its certificate."""
+    found = ServerMetrics.model_validate(
+        {
+            "cert_file": "all.pem", "key_file": "all.key", "token_header": "X-Token",
+            "endpoints": [{"url": "h:1"}, {"url": "h:2", "cert_file": "own.pem"}],
+        }
+    )  # fmt: skip
+    assert [(one.cert_file, one.key_file, one.token_header) for one in found.named()] == [
+        ("all.pem", "all.key", "X-Token"),
+        ("own.pem", None, "X-Token"),
     ]

@@ -9,6 +9,7 @@ import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -229,6 +230,34 @@ def test_a_certificate_is_verified_unless_the_plan_says_otherwise(
     with authority.cert_pem.tempfile(dir=str(tmp_path)) as path:
         assert Fetcher(endpoint(encrypted, tls=True, tls_ca_file=path)).get().text == TEXT.decode()
     assert Fetcher(endpoint(encrypted, tls=True, tls_verify=False)).get().text == TEXT.decode()
+
+
+def test_an_endpoint_that_requires_a_certificate_gets_the_clients(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    """With its key in the same file or in one of its own; without one, or with another's key, there is no session."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(made)
+    authority.configure_trust(made)
+    made.verify_mode = ssl.CERT_REQUIRED
+    mine, other = authority.issue_cert("client@example.org"), authority.issue_cert("other@example.org")
+    both, cert, key, wrong = (
+        str(tmp_path / name) for name in ("both.pem", "cert.pem", "key.pem", "wrong.pem")
+    )
+    mine.private_key_and_cert_chain_pem.write_to_path(both)
+    mine.cert_chain_pems[0].write_to_path(cert)
+    mine.private_key_pem.write_to_path(key)
+    other.private_key_pem.write_to_path(wrong)
+    with scripted(answered(exposition()), tls=made) as peer:
+
+        def fetched(**shown: str) -> Fetcher:
+            return Fetcher(endpoint(peer.port, tls=True, tls_verify=False, **shown))
+
+        assert fetched(tls_cert_file=both).get().text == TEXT.decode()
+        assert fetched(tls_cert_file=cert, tls_key_file=key).get().text == TEXT.decode()
+        assert reason(fetched(tls_cert_file=cert, tls_key_file=wrong)) == "tls"
+        with pytest.raises(Failed):
+            fetched().get()
 
 
 NAMES: Sequence[bytes] = [

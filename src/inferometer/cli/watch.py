@@ -159,8 +159,13 @@ def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
         raise PlanError(
             [_problem(one["loc"], one["msg"]) for one in wrong.errors(include_input=False)]
         ) from None
-    if wanted.ca_file is not None and not os.access(wanted.ca_file, os.R_OK):
-        raise PlanError([Problem(FLAGS["ca_file"], "names a file that does not exist or cannot be read")])
+    for name in ("ca_file", "cert_file", "key_file"):
+        file = getattr(wanted, name)
+        if file is not None and not os.access(file, os.R_OK):
+            raise PlanError([Problem(FLAGS[name], "names a file that does not exist or cannot be read")])
+    for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
+        if getattr(wanted, name) is not None and getattr(wanted, other) is None:
+            raise PlanError([Problem(FLAGS[name], f"says nothing without {FLAGS[other]}")])
     token_of(wanted.token_env, os.environ, FLAGS["token_env"])
     endpoints = [endpoint_at(one, os.environ) for one in wanted.named()]
     return [Watched(endpoint.shown, Fetcher(endpoint)) for endpoint in endpoints]
@@ -169,7 +174,10 @@ def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
 FLAGS = {
     "headers": "--header",
     "token_env": "--token-env",
+    "token_header": "--token-header",
     "ca_file": "--ca-file",
+    "cert_file": "--cert",
+    "key_file": "--key",
     "tls_verify": "--insecure",
     "timeout_s": "--timeout",
     "max_body_mib": "--max-body",
@@ -230,6 +238,11 @@ def _headers(texts: Sequence[str]) -> dict[str, str]:
     help="Extra header line. May be repeated. Not for keys.",
 )
 @click.option("--token-env", metavar="NAME", help="Environment variable that holds a bearer token.")
+@click.option(
+    "--token-header", metavar="NAME", help="Header that carries the token, in place of Authorization: Bearer."
+)
+@click.option("--cert", metavar="FILE", help="Certificate (PEM) to show, with its key or without.")
+@click.option("--key", metavar="FILE", help="Private key (PEM) of that certificate, unencrypted.")
 @click.option("--ca-file", metavar="FILE", help="Certificates (PEM) to trust instead of the system's.")
 @click.option("--insecure", is_flag=True, help="Do not verify TLS certificates.")
 @click.option(
@@ -249,7 +262,10 @@ def watch(
     named = {
         "headers": _headers(header),
         "token_env": read["token_env"],
+        "token_header": read["token_header"],
         "ca_file": read["ca_file"],
+        "cert_file": read["cert"],
+        "key_file": read["key"],
         "tls_verify": False if read["insecure"] else None,
         "timeout_s": read["timeout"],
         "max_body_mib": read["max_body"],

@@ -287,10 +287,13 @@ def _scraped(wanted: ServerMetrics, environ: Mapping[str, str]) -> Iterator[Faul
                 (f"{key}.token_env",),
                 "names an environment variable that is not set (give its name, not the token)",
             )
-        if part.ca_file is not None and not (
-            os.path.isfile(part.ca_file) and os.access(part.ca_file, os.R_OK)
-        ):
-            yield Fault((f"{key}.ca_file",), "names a file that does not exist or cannot be read")
+        for name in ("ca_file", "cert_file", "key_file"):
+            file = getattr(part, name)
+            if file is not None and not (os.path.isfile(file) and os.access(file, os.R_OK)):
+                yield Fault((f"{key}.{name}",), "names a file that does not exist or cannot be read")
+        for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
+            if getattr(part, name) is not None and not (getattr(part, other) or getattr(wanted, other)):
+                yield Fault((f"{key}.{name}",), f"says nothing without {other}")
 
 
 def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:

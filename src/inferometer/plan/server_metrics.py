@@ -18,7 +18,7 @@ from pydantic import (
 
 from inferometer.addresses import shown
 from inferometer.plan.part import NUMBER, SECONDS, Option, Part, Values
-from inferometer.plan.target import Variable, header_name, header_value, secret_name
+from inferometer.plan.target import Variable, field_name, header_name, header_value, secret_name
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
 
@@ -103,13 +103,26 @@ _INSTEAD = (
 
 Url = Annotated[str, AfterValidator(completed)]
 Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]]
+TokenHeader = Annotated[str, AfterValidator(field_name)]
 File = Annotated[str, Field(min_length=1)]
 Timeout = Annotated[float, Field(ge=0.1, le=60), SECONDS]
 MaxBody = Annotated[float, Field(gt=0, le=128), NUMBER]
 """MiB. The reader of the record takes as much."""
 
 
-_READ = ("endpoints", "headers", "token_env", "ca_file", "tls_verify", "timeout_s", "max_body_mib")
+_OF_EACH = (
+    *(
+        "token_env",
+        "token_header",
+        "ca_file",
+        "cert_file",
+        "key_file",
+        "tls_verify",
+        "timeout_s",
+        "max_body_mib",
+    ),
+)
+_READ = ("endpoints", "headers", *_OF_EACH)
 
 
 class MetricsEndpoint(Part):
@@ -122,8 +135,18 @@ class MetricsEndpoint(Part):
     token_env: Annotated[
         Variable | None, Field(description="Name of the environment variable that holds a bearer token.")
     ] = None
+    token_header: Annotated[
+        TokenHeader | None,
+        Field(description="Header that carries the token, alone, in place of Authorization: Bearer."),
+    ] = None
     ca_file: Annotated[
         File | None, Field(description="Certificates (PEM) to trust instead of the system's.")
+    ] = None
+    cert_file: Annotated[
+        File | None, Field(description="Certificate (PEM) that the client shows, with its key or without.")
+    ] = None
+    key_file: Annotated[
+        File | None, Field(description="Private key (PEM) of that certificate, unencrypted.")
     ] = None
     tls_verify: Annotated[bool | None, Field(description="Verify the TLS certificate.")] = None
     timeout_s: Annotated[
@@ -196,12 +219,31 @@ class ServerMetrics(Part):
         ),
         Option("--server-metrics-token-env", "Server metrics", "NAME"),
     ] = None
+    token_header: Annotated[
+        TokenHeader | None,
+        Field(
+            description="Header that carries the token of the endpoints named here, alone, in place of Authorization: Bearer."
+        ),
+        Option("--server-metrics-token-header", "Server metrics", "NAME"),
+    ] = None
     ca_file: Annotated[
         File | None,
         Field(
             description="Certificates (PEM) to trust for the endpoints named here. Default: as for the server."
         ),
         Option("--server-metrics-ca-file", "Server metrics", "FILE"),
+    ] = None
+    cert_file: Annotated[
+        File | None,
+        Field(
+            description="Certificate (PEM) that the client shows to the endpoints named here, with its key or without."
+        ),
+        Option("--server-metrics-cert", "Server metrics", "FILE"),
+    ] = None
+    key_file: Annotated[
+        File | None,
+        Field(description="Private key (PEM) of that certificate, unencrypted."),
+        Option("--server-metrics-key", "Server metrics", "FILE"),
     ] = None
     tls_verify: Annotated[
         bool | None,
@@ -280,8 +322,12 @@ class ServerMetrics(Part):
         return tuple(map(self._filled, listed.values()))
 
     def _filled(self, one: MetricsEndpoint) -> MetricsEndpoint:
-        names = ("token_env", "ca_file", "tls_verify", "timeout_s", "max_body_mib")
-        missing = {name: getattr(self, name) for name in names if getattr(one, name) is None}
+        names = set(_OF_EACH)
+        if one.cert_file is not None:  # its key is in the same file, or its own
+            names.discard("key_file")
+        missing = {
+            name: getattr(self, name) for name in _OF_EACH if name in names and getattr(one, name) is None
+        }
         theirs = {name.lower() for name in one.headers}
         common = {name: value for name, value in self.headers.items() if name.lower() not in theirs}
         return one.model_copy(update={**missing, "headers": {**common, **one.headers}})

@@ -83,12 +83,18 @@ Fields = dict[str, Any]
 
 def header_name(name: str) -> str:
     """Check the name of a header line that a plan may hold. Raises ValueError."""
+    field_name(name)
+    if secret_name(name):
+        raise ValueError(_NO_SECRETS)
+    return name
+
+
+def field_name(name: str) -> str:
+    """Check the name of a header line, whatever it holds. Raises ValueError."""
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
         raise ValueError(
             "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
         )
-    if secret_name(name):
-        raise ValueError(_NO_SECRETS)
     if name.lower() in _FRAMING:
         raise ValueError("is set by inferometer itself: it frames the request")
     return name

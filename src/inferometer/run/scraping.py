@@ -328,7 +328,8 @@ def endpoint_at(
     if (basic := _basic(one.url)) is not None:
         lines = merged(lines, {"Authorization": f"Basic {basic}"})
     elif (token := token_of(one.token_env, environ)) is not None:
-        lines = merged(lines, {"Authorization": f"Bearer {token}"})
+        own = one.token_header
+        lines = merged(lines, {"Authorization": f"Bearer {token}"} if own is None else {own: token})
     query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~?-._[]')}" if parts.query else ""
     return Endpoint(
         shown=shown(one.url),
@@ -340,6 +341,8 @@ def endpoint_at(
         tls=place.scheme == "https",
         tls_verify=one.tls_verify is not False,
         tls_ca_file=one.ca_file,
+        tls_cert_file=one.cert_file,
+        tls_key_file=one.key_file,
         timeout_s=one.timeout_s,
         largest=LARGEST if one.max_body_mib is None else int(one.max_body_mib * (1 << 20)),
     )

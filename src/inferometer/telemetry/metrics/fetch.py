@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,17 @@ class Fetched:
     text: str
 
 
+def _tls(endpoint: Endpoint) -> Callable[[], ssl.SSLContext]:
+    """What makes the settings; they are made anew for each connection."""
+    return partial(
+        context,
+        endpoint.tls_verify,
+        endpoint.tls_ca_file,
+        cert_file=endpoint.tls_cert_file,
+        key_file=endpoint.tls_key_file,
+    )
+
+
 class Fetcher:
     """Scrapes one endpoint, over and over. `path` may be changed between two scrapes. `resolve`: see Client."""
 
@@ -85,7 +97,7 @@ class Fetcher:
             endpoint.port,
             endpoint.headers,
             timeout_s=endpoint.timeout_s or timeout_s,
-            tls=partial(context, endpoint.tls_verify, endpoint.tls_ca_file) if endpoint.tls else None,
+            tls=_tls(endpoint) if endpoint.tls else None,
             largest=endpoint.largest,
             resolve=resolve,
         )

@@ -18,6 +18,8 @@ class Endpoint(msgspec.Struct, kw_only=True):
     tls: bool = False
     tls_verify: bool = True
     tls_ca_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
     timeout_s: float | None = None
     largest: int = 32 << 20
 
