@@ -257,14 +257,20 @@ def test_each_endpoint_is_asked_as_the_plan_says() -> None:
     """The target's key and trust go to the target; what is said of an endpoint, else of all, to the endpoints named."""
     both = {"headers": {"X-A": "1"}, "token_env": "T", "timeout_s": 8, "max_body_mib": 1}
     one = {"url": "https://h:9/metrics", "headers": {"x-a": "2"}, "tls_verify": False, "timeout_s": 2}
+    keyed = {
+        "url": "https://h:7/metrics",
+        "token_header": "X-Api-Key",
+        "cert_file": "c.pem",
+        "key_file": "k.pem",
+    }
     plan = Plan.model_validate(
         {
             "target": {"url": "https://t:1", "tls_verify": False, "headers": {"X-Plan": "p"}},
-            "server_metrics": {"urls": ["https://u:pw@h:8"], "endpoints": [one], **both},
+            "server_metrics": {"urls": ["https://u:pw@h:8"], "endpoints": [one, keyed], **both},
         }
     )
     job = job_of(plan, probing.endpoint("https://t:1"), KEY, "", 0, {"T": TOKEN})
-    own, plain, other = job.endpoints
+    own, plain, other, last = job.endpoints
     assert [found.tls_verify for found in (own, plain, other)] == [False, True, False]
     assert [found.timeout_s for found in (own, plain, other)] == [8, 8, 2]
     assert {found.largest for found in (own, plain, other)} == {1 << 20}
@@ -274,6 +280,8 @@ def test_each_endpoint_is_asked_as_the_plan_says() -> None:
     assert (plain.headers["X-A"], other.headers["x-a"]) == ("1", "2")
     assert other.headers["Authorization"] == f"Bearer {TOKEN}"
     assert "X-Plan" not in other.headers
+    assert (last.headers["X-Api-Key"], "Authorization" in last.headers) == (TOKEN, False)
+    assert (last.tls_cert_file, last.tls_key_file, other.tls_cert_file) == ("c.pem", "k.pem", None)
     assert {TOKEN, KEY, "pw"} <= set(job.secrets)
     assert job.timeout_s == 8
 
