@@ -234,6 +234,22 @@ def test_priority_to_short_requests_is_found(tmp_path: Path) -> None:
     assert "significantly_unfair" in notes
 
 
+def test_a_class_that_overloads_the_system_alone_gives_no_reading(tmp_path: Path) -> None:
+    """One answer at a time, in steps of 20 ms: short requests alone, at the mix's tokens a second, are more than the engine
+    makes. The test is undecided, and blames nobody."""
+    slow = replace(UNJUST, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
+    tests = Tests.model_validate({"fairness": {"duration_s": 60, "requests_per_class": 60}})
+    ran = alone(tmp_path, "fairness", slow, mix_of(tests), 9.0, {"fairness": tests.fairness.model_dump()})
+    assert [(note.code, note.facts["class"]) for note in ran.results.undecided] == [
+        ("class_alone_overloaded", "short")
+    ]
+    codes = {note.code for note in ran.results.notes}
+    assert not codes & {"significantly_unfair", "unfair_alone", "class_behind", "class_starved"}
+    [index] = [one for one in ran.results.values if one.name == "jain"]
+    assert index.note is not None
+    assert index.note.code == "isolated_overloaded"
+
+
 def test_a_class_that_starves_is_found(tmp_path: Path) -> None:
     """Two classes of the same requests: in turn they meet the same; with priority to one the other is named, and starves."""
     fair, unfair = (

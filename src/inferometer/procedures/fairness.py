@@ -43,7 +43,7 @@ from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
-from inferometer.procedures.summary_access import percent, statistic, steps_of
+from inferometer.procedures.summary_access import growth, percent, rate, statistic, steps_of
 
 NAME, SECTION = "fairness", "5.6"
 
@@ -54,6 +54,9 @@ BEHIND = 2.0
 """A class whose mean slowdown is over this many times another's is named; the draft has no such limit."""
 SIGMAS = 4.0
 """So many requests more of a class are planned as chance can take away, at this many standard deviations."""
+
+KEPT_UP = 0.92
+"""Requests completed per second over those offered, of a class alone: half-way to what is surely too much (sustained.py)."""
 
 LONGEST_S = 604_800
 """No run is longer: a system so slow brings fewer requests of a rare class, and the notes say so."""
@@ -99,15 +102,16 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             undecided=(open_,),
             known=known_base(mix(setup), base),
         )
-    classes = list(mixed[0].outcome.summary.by_class)
+    classes, overloaded = list(mixed[0].outcome.summary.by_class), _overloaded(done)
     return Results(
-        values=_values(classes, alone, _intervals(done, mixed[0])),
+        values=_values(classes, alone, _intervals(done, mixed[0]), sound=not overloaded),
         tables=(
             _classes_table(classes), _fairness_table(classes, alone), _inflation_table(classes, alone),
             _isolated_table(setup, done), *base_table(setup, mix(setup), done),
         ),
         figures=(_cdf(classes, alone), _bars(classes, alone)),
-        notes=_notes(setup, mixed[0], classes, alone),
+        notes=_notes(setup, mixed[0], classes, alone, sound=not overloaded),
+        undecided=overloaded,
         known=known_base(mix(setup), base),
     )  # fmt: skip
 
@@ -235,6 +239,25 @@ def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | No
     return 1.0 - (shares[above - 1] + part * (shares[above] - shares[above - 1]))
 
 
+def _overloaded(done: Sequence[Performed]) -> tuple[Note, ...]:
+    """The classes that the system fell behind with when they were alone: the mix's tokens a second are more of them than it
+    sustains, so what they met says how long that run was, and not what their prompts cost."""
+    return tuple(
+        Note(
+            "class_alone_overloaded",
+            {"class": one.step.at.class_name, "rate": one.step.at.rate},
+            capacity=True,
+        )
+        for one in runs(done, "isolated")
+        if growth(one.outcome.summary) == "rising" and _falls_behind(one)
+    )
+
+
+def _falls_behind(one: PerformedRun) -> bool:
+    completed = rate(one.outcome.summary, "request_s")
+    return completed is not None and completed < KEPT_UP * (one.step.at.rate or 0.0)
+
+
 def _intervals(done: Sequence[Performed], mixed: PerformedRun) -> Mapping[str, Interval]:
     """By the names of values."""
     alone = {one.step.at.class_name or "": one.outcome.requests for one in runs(done, "isolated")}
@@ -243,11 +266,18 @@ def _intervals(done: Sequence[Performed], mixed: PerformedRun) -> Mapping[str, I
 
 
 def _values(
-    classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount], known: Mapping[str, Interval]
+    classes: Sequence[ClassAccount],
+    alone: Mapping[str, ClassAccount],
+    known: Mapping[str, Interval],
+    *,
+    sound: bool,
 ) -> tuple[Value, ...]:
+    """`sound`: the isolated runs show what prompts cost."""
     index = jain_of_requests(classes, alone)
     apart = jain_alone(classes, alone)
     reading = Note("no_isolated_cost") if index is None else _reading(index, apart)
+    if index is not None and not sound:
+        reading = Note("isolated_overloaded")
     found = [
         Value("jain", "Jain's Fairness Index", index, ci=known.get("jain"), note=reading),
         Value(
@@ -435,7 +465,12 @@ def _bars(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) ->
 
 
 def _notes(
-    setup: Setup, mixed: PerformedRun, classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]
+    setup: Setup,
+    mixed: PerformedRun,
+    classes: Sequence[ClassAccount],
+    alone: Mapping[str, ClassAccount],
+    *,
+    sound: bool,
 ) -> tuple[Note, ...]:
     wanted, at = setup.tests.fairness, mixed.step.at
     offered: dict[str, Fact] = {
@@ -444,13 +479,13 @@ def _notes(
     lengths = tuple(f"{one.name} {' and '.join(map(str, one.lengths))}" for one in wanted.classes)
     given = [Note("mix_offered", offered, capacity=True), Note("classes_drawn", {"classes": lengths})]
     index = jain_of_requests(classes, alone)
-    if index is not None and index < UNFAIR:
+    if index is not None and index < UNFAIR and sound:
         apart = jain_alone(classes, alone)
         if _by_the_mix(index, apart):
             given.append(Note("significantly_unfair", {"index": index, "limit": UNFAIR}))
         else:
             given.append(Note("unfair_alone", {"index": index, "alone": apart, "limit": UNFAIR}))
-    given += _behind(classes, alone)
+    given += _behind(classes, alone) if sound else []
     for one in classes:
         completed, wanted_of_class = one.requests.completed, wanted.requests_per_class
         if completed < wanted_of_class:

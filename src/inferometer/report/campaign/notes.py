@@ -409,11 +409,11 @@ CAPACITY: dict[str, Words] = {
 }
 
 FAIRNESS: dict[str, Words] = {
-    "no_saturation_of_mix": (
-        "The highest rate sustained of the mix was not found, so there is no load to mix classes at."
-    ),
+    "no_saturation_of_mix": "The highest rate sustained of the mix was not found, so there is no load to mix classes at.",
     "mix_not_measured": "The mix was not measured.",
     "no_isolated_cost": "no isolated TTFT to normalise by",
+    "isolated_overloaded": "without meaning: a class alone was more than the system sustains",
+    "class_alone_overloaded": "Class {class} alone ({rate:.4g} requests/s) is more than the system sustains: lower the load.",
     "significantly_unfair_index": "significant unfairness: below {limit:g}",
     "fair_index": "{limit:g} or above",
     "unfair_alone_index": "below {limit:g}, but little below that of the classes alone",
