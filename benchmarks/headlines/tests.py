@@ -8,7 +8,6 @@ from benchmarks.headlines import (
     fairness,
     itl,
     long_context,
-    prefix_cache,
     tradeoff,
     ttft,
 )
@@ -22,7 +21,6 @@ HEADLINES: dict[str, Headline] = {
         itl.HEADLINE,
         capacity.HEADLINE,
         fairness.HEADLINE,
-        prefix_cache.HEADLINE,
         long_context.HEADLINE,
         long_context.SEARCH,
         cold_start.HEADLINE,
