@@ -54,6 +54,8 @@ from inferometer.procedures.summary_access import percent, rate, rate_interval, 
 NAME, SECTION = "prefix-cache", "5.7"
 
 RECOMMENDED = "code-completion"
+WAVES = 2
+"""Requests of a throughput run for each in flight, at the rate without a cache."""
 PERCENTILES = ("p50", "p95", "p99")
 STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
 
@@ -85,14 +87,14 @@ def steps(setup: Setup) -> Steps:
         return
     load = base * wanted.percent / 100
     yield _pass(setup, DISABLED, load)
-    yield _throughput(setup, DISABLED)
+    yield _throughput(setup, DISABLED, base)
     try:
         yield Switch("prefix_cache", "flushed")
     except CannotSwitch:  # its prompts are new to any cache, so an empty one is enough where it can be had
         yield Switch("prefix_cache", "enabled")
     yield _pass(setup, COLD, load)
     yield _pass(setup, WARM, load)
-    yield _throughput(setup, WARM)
+    yield _throughput(setup, WARM, base)
 
 
 def planned(setup: Setup) -> Plan:
@@ -146,9 +148,11 @@ def _pass(setup: Setup, one: Pass, load: float) -> Run:
     return Run(plan, one.part, at, why)
 
 
-def _throughput(setup: Setup, one: Pass) -> Run:
+def _throughput(setup: Setup, one: Pass, base: float) -> Run:
+    """Twice as long as its requests take without a cache at least: a shorter run has no steady span."""
     wanted = setup.tests.prefix_cache
-    plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=wanted.throughput_s)
+    seconds = max(wanted.throughput_s, float(f"{WAVES * wanted.concurrency / base:.4g}"))
+    plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=seconds)
     ready = with_warm_up(plan) if one is WARM else without_warm_up(plan)
     at = Conditions(cache=one.caching, concurrency=wanted.concurrency)
     why = Note("cache_throughput", {"concurrency": wanted.concurrency, "caching": one.caching})
