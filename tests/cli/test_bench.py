@@ -63,7 +63,7 @@ def test_an_engine_that_times_itself_has_its_own_and_the_clients_ttft(address: s
     for sample in document["engines"][0]["samples"]:
         assert (sample["ttft_source"], sample["tok_per_sec_source"]) == ("server", "server")
         parts = sample["ttft_ms"] + sample["generation_duration_ms"] + sample["load_ms"]
-        assert parts == pytest.approx(sample["total_duration_ms"])
+        assert 0 < parts <= sample["total_duration_ms"] + 1e-6  # the rest is the wait in the queue
         assert sample["tok_per_sec"] == pytest.approx(256_000 / sample["generation_duration_ms"])
         assert sample["ttft_client_ms"] <= sample["total_client_ms"]
 

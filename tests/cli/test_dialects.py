@@ -49,7 +49,7 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
         assert row["usage_input"] == row["input_tokens_sent"] + around
         durations = [row[f"server_{part}_ns"] for part in ("load", "prefill", "decode")]
         if "ollama" in api:
-            assert sum(durations) == row["server_total_ns"]
+            assert 0 < sum(durations) <= row["server_total_ns"]  # the rest is the wait in the queue
             assert row["server_total_ns"] <= row["t_end"] - row["t_send"]
         else:
             assert durations == [None] * 3
