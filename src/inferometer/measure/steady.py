@@ -74,7 +74,8 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """The steady span, as above. `arrivals` were sent in it, `completions` ended in it."""
+    """The steady span, as above. `arrivals` were sent in it, `completions` ended in it. `request_thirds_s`: completions a
+    second in each third; a record of earlier versions does not hold them."""
 
     duration_s: float
     arrivals: int
@@ -84,6 +85,7 @@ class Steady:
     queue: Queue | None
     output_thirds_tok_s: tuple[float, ...]
     stable: bool | None
+    request_thirds_s: tuple[float, ...] = ()
 
 
 def steady(
@@ -101,6 +103,7 @@ def steady(
     ends = of_load(samples, request_s)[0]
     arrivals, completions = (int(within(at, span).sum()) for at in (sweep.sends, ends))
     parts = thirds(span)
+    ended = tuple(float(within(ends, part).sum()) / part.seconds for part in parts)
     at, weights = of_load(samples, output_tok_s)
     tokens = tuple(float(weights[within(at, part)].sum()) / part.seconds for part in parts)
     mean = math.fsum(tokens) / len(tokens)
@@ -115,6 +118,7 @@ def steady(
         queue=_queue(sweep, span, track(scraped, "waiting"), closed=closed),
         output_thirds_tok_s=tokens,
         stable=all(abs(one - mean) <= STABLE * mean for one in tokens) if mean > 0 else None,
+        request_thirds_s=ended,
     )
 
 

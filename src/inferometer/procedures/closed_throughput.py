@@ -33,6 +33,7 @@ from inferometer.procedures.plateau import (
     Rung,
     ascend,
     capacity,
+    distinct,
     output,
     plateau,
     rungs,
@@ -69,7 +70,7 @@ def steps(setup: Setup) -> Steps:
     if top is None:
         return
     for number in range(setup.tests.throughput.saturated_runs):
-        run = _level(setup, top.concurrency, CONFIRM, SEED + number, _seconds(setup, top, FULL_REQUESTS))
+        run = _level(setup, top.concurrency, CONFIRM, SEED + number, _seconds(setup, top, FULL_REQUESTS), top)
         done.append(PerformedRun(run, (yield run)))
     seeking = _seeking(setup, done)
     low = _level(setup, 1, REFERENCE, SEEDS, None)
@@ -94,8 +95,15 @@ def _seconds(setup: Setup, like: Rung, requests: int) -> float:
     return max(wanted.duration_s, least / request_s if request_s else 0.0)
 
 
-def _level(setup: Setup, slots: int, part: str, seed: int, seconds: float | None) -> Run:
-    count = setup.tests.throughput.reference_requests if seconds is None else None
+def _level(
+    setup: Setup, slots: int, part: str, seed: int, seconds: float | None, like: Rung | None = None
+) -> Run:
+    """`like`: a level that does as many requests a second, so that each of this one's is its own."""
+    if seconds is None:
+        count: int | None = setup.tests.throughput.reference_requests
+    else:
+        request_s = None if like is None else rate(like.done.outcome.summary, "request_s")
+        count = distinct(seconds, request_s or 0.0)
     length = None if seconds is None else float(f"{seconds:.6g}")
     plan = closed_loop(without_warm_up(with_point(setup)), slots, seconds=length, requests=count)
     facts: dict[str, Fact] = {"concurrency": slots, "part": part}

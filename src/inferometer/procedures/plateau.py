@@ -10,7 +10,11 @@ varies little, and not a limit that a search has to close in on.
 | requests/s          | that by the mean length of the answers of all runs                                             |
 | interval of tokens  | Student's t over the thirds; the upper end allows for another doubling, which adds no more than |
 |                     | the last one did                                                                               |
-| interval of requests | that, and the chance of the lengths                                                           |
+| interval of requests | the same of each third's tokens/s less the share that its answers have in the mean length,     |
+|                     | both by their means; and the chance of the other lengths                                       |
+
+The lengths that a seed draws move both rates. So each request of these runs is its own: of a thousand that are sent over and
+over, thirds would show what a server does with those, and not how far another thousand lie from them.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ LINEAR, JUMP = 0.8, 4
 """Where the last doubling added so much, the next step is fourfold, if there is room for it."""
 SLOT_REQUESTS = 2
 """Requests of a run for each in flight, at least."""
+SPARE = 1.2
+"""Requests that a run of a given length has, of those that its rate before makes one expect: a closed loop that ends by time
+alone goes through fewer again and again, and the thirds of such a run are alike as no new requests would be."""
 MOST = 1024
 LEAST_SUCCESS = 0.99
 Z_95 = 1.96
@@ -137,12 +144,20 @@ def following(climb: Climb, found: Sequence[Rung]) -> int | None:
     return above if above > last.concurrency else min(last.concurrency + climb.step, climb.most)
 
 
+def distinct(seconds: float, request_s: float) -> int | None:
+    """How many requests a run of so many seconds is given, each its own, at about so many a second; None: that is not known."""
+    return math.ceil(SPARE * seconds * request_s) if request_s > 0 else None
+
+
 def ascend(climb: Climb) -> Generator[Run, Measured, list[Performed]]:
     """Go up to the plateau; the first run has the warm-up before it. Gives what was done."""
     done: list[Performed] = []
-    while (slots := following(climb, rungs(climb, done))) is not None:
+    while (slots := following(climb, found := rungs(climb, done))) is not None:
         plan = without_warm_up(climb.plan) if done else with_warm_up(climb.plan)
-        count = max(climb.requests, SLOT_REQUESTS * slots) if climb.seconds is None else None
+        count: int | None = max(climb.requests, SLOT_REQUESTS * slots)
+        if climb.seconds is not None:
+            before = 0.0 if not found else rate(found[-1].done.outcome.summary, "request_s") or 0.0
+            count = distinct(climb.seconds, before * slots / found[-1].concurrency) if found else None
         run = Run(
             reseeded(closed_loop(plan, slots, requests=count, seconds=climb.seconds), SEEDS * len(done)),
             climb.part,
@@ -186,21 +201,21 @@ def capacity(
     `others`: more runs whose answers' lengths are known."""
     level = [one for one in found if abs(one.output_tok_s / at.output_tok_s - 1) < GAIN]
     working = [one for one in saturated if one.outcome.summary.steady is not None]
-    full = working or [one.done for one in level]
-    parts = [part for one in full for part in _parts(one.outcome.summary)]
-    mean = statistics.fmean(parts)
+    full = [one.outcome.summary for one in working or [one.done for one in level]]
+    every = [one.outcome.summary for one in (*(one.done for one in found), *saturated, *others)]
+    here, elsewhere = _lengths(full), _lengths([one for one in every if not any(one is of for of in full)])
+    tokens = _pooled(here, elsewhere) or output(full[-1]) / (rate(full[-1], "request_s") or math.nan)
+    parts = [part for one in full for part in _parts(one)]
+    mean = statistics.fmean(part.output_tok_s for part in parts)
     gain = max(0.0, at.gain or 0.0)
-    ends = mean_interval(len(parts), mean, statistics.stdev(parts) if len(parts) > 1 else None)
-    summaries = [one.outcome.summary for one in (*(one.done for one in found), *saturated, *others)]
-    tokens, luck = _lengths(summaries)
-    inputs = [value for one in full if (value := rate(one.outcome.summary, "input_tok_s")) is not None]
+    inputs = [value for one in full if (value := rate(one, "input_tok_s")) is not None]
     return Capacity(
         concurrency=at.concurrency,
         output_tok_s=mean,
-        output_ci=None if ends is None else (max(0.0, ends[0]), ends[1] * (1 + gain)),
+        output_ci=_around(mean, _half([part.output_tok_s / mean for part in parts]), gain),
         input_tok_s=statistics.fmean(inputs) if inputs else None,
         request_s=mean / tokens,
-        request_ci=None if ends is None else _of_requests(mean, ends, tokens, luck, gain),
+        request_ci=_around(mean / tokens, _half_of_requests(parts, here, elsewhere), gain),
         tokens=tokens,
         gain=gain,
         life_s=_life_s([one.done.outcome.summary for one in level]),
@@ -212,24 +227,78 @@ def _life_s(full: Sequence[Summary]) -> float:
     return min(known, default=0.0)
 
 
-def _parts(summary: Summary) -> tuple[float, ...]:
-    """Output tokens a second in each third of a run's steady span; of a run without one, its rate."""
-    return (output(summary),) if summary.steady is None else summary.steady.output_thirds_tok_s
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A third of a run. `tokens`: mean tokens of an answer that ended in it; None: not known."""
+
+    output_tok_s: float
+    tokens: float | None
 
 
-def _lengths(summaries: Sequence[Summary]) -> tuple[float, float]:
-    """Mean tokens of an answer, and the relative standard error of that."""
-    known = [found for one in summaries if (found := one.metrics.output_tokens) is not None]
-    count = sum(one.n for one in known)
-    if not count:
-        summary = summaries[-1]
-        return output(summary) / (rate(summary, "request_s") or math.nan), math.nan
-    mean = math.fsum(one.mean * one.n for one in known) / count
-    variance = math.fsum((one.std or 0.0) ** 2 * one.n for one in known) / count
-    return mean, math.sqrt(variance / count) / mean
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """Answers of known length: how many, their mean, and their standard deviation by that."""
+
+    n: int
+    mean: float
+    variation: float
 
 
-def _of_requests(mean: float, ends: Interval, tokens: float, luck: float, gain: float) -> Interval:
-    half = math.hypot((ends[1] - ends[0]) / 2 / mean, Z_95 * luck)
-    request_s = mean / tokens
-    return max(0.0, request_s * (1 - half)), request_s * (1 + half) * (1 + gain)
+def _parts(summary: Summary) -> list[_Part]:
+    """The thirds of a run's steady span; of a run without one, all of it."""
+    steady = summary.steady
+    if steady is None:
+        return [_Part(output(summary), None)]
+    ended: Sequence[float | None] = steady.request_thirds_s or (None,) * len(steady.output_thirds_tok_s)
+    pairs = zip(steady.output_thirds_tok_s, ended, strict=True)
+    return [_Part(tokens, tokens / request_s if request_s else None) for tokens, request_s in pairs]
+
+
+def _lengths(summaries: Sequence[Summary]) -> _Lengths:
+    known = [found for one in summaries if (found := one.metrics.output_tokens) is not None and found.n]
+    n = sum(one.n for one in known)
+    if not n:
+        return _Lengths(0, 0.0, 0.0)
+    mean = math.fsum(one.mean * one.n for one in known) / n
+    variance = math.fsum((one.std or 0.0) ** 2 * one.n for one in known) / n
+    return _Lengths(n, mean, math.sqrt(variance) / mean if mean else 0.0)
+
+
+def _pooled(*lengths: _Lengths) -> float:
+    n = sum(one.n for one in lengths)
+    return math.fsum(one.n * one.mean for one in lengths) / n if n else 0.0
+
+
+def _half(values: Sequence[float]) -> float | None:
+    """Half the width of Student's 95 % interval of their mean; None of fewer than two."""
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    ends = mean_interval(len(values), 0.0, spread)
+    return None if ends is None else ends[1]
+
+
+def _half_of_requests(parts: Sequence[_Part], here: _Lengths, elsewhere: _Lengths) -> float | None:
+    """The same of requests per second, as a share: of log X - log L to first order, L being the mean length of all answers, of
+    which a share ended with a full system. Where these happen to be longer X is higher, so the two are taken together."""
+    if not here.n:
+        return None
+    share = here.n / (here.n + elsewhere.n)
+    mean = statistics.fmean(part.output_tok_s for part in parts)
+    known = [part.tokens for part in parts if part.tokens is not None]
+    others = (1 - share) * Z_95 * elsewhere.variation / math.sqrt(elsewhere.n) if elsewhere.n else 0.0
+    if len(known) < len(parts):
+        half, lengths = (
+            _half([part.output_tok_s / mean for part in parts]),
+            here.variation / math.sqrt(here.n),
+        )
+        return None if half is None else math.hypot(half, share * Z_95 * lengths, others)
+    usual = statistics.fmean(known)
+    half = _half(
+        [one.output_tok_s / mean - share * length / usual for one, length in zip(parts, known, strict=True)]
+    )
+    return None if half is None else math.hypot(half, others)
+
+
+def _around(value: float, half: float | None, gain: float) -> Interval | None:
+    """The interval of a value by its half-width as a share, and what another doubling might add; None where it would say that
+    the system may do nothing at all: then so little is known that it is no interval."""
+    return None if half is None or half >= 1 else (value * (1 - half), value * (1 + half) * (1 + gain))

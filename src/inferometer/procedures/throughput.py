@@ -26,6 +26,7 @@ from inferometer.procedures.plateau import (
     Rung,
     ascend,
     capacity,
+    distinct,
     filled,
     output,
     plateau,
@@ -112,7 +113,12 @@ def _full(setup: Setup, top: Rung, number: int) -> Run:
     request_s = rate(top.done.outcome.summary, "request_s") or 0.0
     least = max(least, FULL_WAVES * top.concurrency)
     seconds = max(wanted.duration_s, least / request_s if request_s else 0.0)
-    plan = closed_loop(without_warm_up(with_point(setup)), top.concurrency, seconds=float(f"{seconds:.6g}"))
+    plan = closed_loop(
+        without_warm_up(with_point(setup)),
+        top.concurrency,
+        seconds=float(f"{seconds:.6g}"),
+        requests=distinct(seconds, request_s),
+    )
     facts = {"concurrency": top.concurrency, "seconds": seconds}
     at = Conditions(concurrency=top.concurrency)
     return Run(reseeded(plan, SEED + number), SATURATED, at, Note("full_system", facts))
