@@ -7,7 +7,7 @@ import functools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from procedures.driving import Silent
@@ -75,15 +75,17 @@ def steady(
     rise: float = 0.0,
     seconds: float = 60.0,
     thirds: tuple[float, ...] | None = None,
+    source: Literal["server", "in_flight"] = "in_flight",
 ) -> Steady:
-    """A steady span with this many output tokens a second. `rise`: of a queue of 100 requests in flight."""
+    """A steady span with this many output tokens a second. `rise`: of a queue of 100 requests in flight, or waiting at the
+    server (`source`)."""
     return Steady(
         duration_s=seconds,
         arrivals=completions,
         completions=completions,
         completion_ratio=ratio,
         completion_ratio_ci95=ratio_ci,
-        queue=Queue("in_flight", (100.0, 100.0 + rise * 50, 100.0 + rise * 100), rise, growing),
+        queue=Queue(source, (100.0, 100.0 + rise * 50, 100.0 + rise * 100), rise, growing),
         output_thirds_tok_s=thirds or (output,) * 3,
         stable=None,
     )

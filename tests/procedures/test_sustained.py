@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,10 @@ from procedures.summaries import changed, quantiles, simulated, stats, steady, s
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.distributions import Distributions
+from inferometer.measure.load import Span
+from inferometer.measure.steady import GROWN, GROWN_REQUESTS, Queue, ratio_interval
 from inferometer.procedures.sustained import Decision, Signal, decide, decision
+from inferometer.units import NS_PER_S
 
 
 def seen(**changes: Any) -> Summary:
@@ -19,7 +24,7 @@ def seen(**changes: Any) -> Summary:
     values: dict[str, Any] = {
         "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "above": 0.0, "n": 1000,
         "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": (),
-        "stay": (500.0, 250.0),
+        "stay": (500.0, 250.0), "source": "in_flight",
     } | changes  # fmt: skip
     above = values["above"]
     found = summary(
@@ -34,6 +39,7 @@ def seen(**changes: Any) -> Summary:
             growing=values["growing"],
             rise=values["rise"],
             thirds=values["thirds"],
+            source=values["source"],
         ),
         distributions=Distributions(
             quantiles((0.0, 10.0), (100 - 100 * above, 200.0), (100.0, 200.0 + above)), None, None, None
@@ -110,6 +116,55 @@ def test_requests_in_flight_that_rise_within_chance_do_not_grow() -> None:
     assert decided(**BEHIND, rise=0.075).sustained is True
     assert decided(**BEHIND, rise=0.083).sustained is False
     assert decided(**BEHIND, rise=0.083, stay=(500.0, 1000.0)).sustained is True
+
+
+def test_a_queue_at_the_server_that_rises_within_chance_does_not_grow() -> None:
+    """300 requests a third: at a load of 100 % means of its first and last third are 63 apart by chance, whatever requests in
+    flight do; a rise of 65 is none."""
+    gauge: dict[str, Any] = BEHIND | {"source": "server"}
+    assert decided(**gauge, rise=0.62).sustained is True
+    assert decided(**gauge, rise=0.65).sustained is False
+
+
+@pytest.mark.parametrize(("load", "most", "least"), [(0.95, 0.03, 0.0), (1.2, 1.0, 0.8)])
+def test_a_server_at_95_percent_is_seldom_called_growing(load: float, most: float, least: float) -> None:
+    """By its own gauge: 100 levels of 1,000 requests at one server, judged as a search does. At 120 % most of them are."""
+    random = np.random.default_rng(5)
+    growing = [level_growing(random, load, 1_000) for _ in range(100)]
+    assert least <= np.mean(growing) <= most
+
+
+def level_growing(random: np.random.Generator, load: float, n: int) -> bool:
+    """A queue of exponential work and gaps; the completions' interval is that of what came and went."""
+    sent = np.cumsum(random.exponential(1 / load, n))
+    work = random.exponential(1.0, n)
+    ends = np.cumsum(work) + np.maximum.accumulate(sent - np.concatenate(([0.0], np.cumsum(work)[:-1])))
+    edges = np.linspace(sent[-1] / 10, sent[-1], 4)
+    waits = [
+        float((np.minimum(ends - work, high) - np.maximum(sent, low)).clip(0).sum() / (high - low))
+        for low, high in pairwise(edges)
+    ]
+    span = Span(int(edges[0] * NS_PER_S), int(edges[-1] * NS_PER_S))
+    due = np.rint(sent * NS_PER_S).astype(np.int64), np.rint(ends * NS_PER_S).astype(np.int64)
+    interval = ratio_interval(*due, span, np.rint(work * NS_PER_S).astype(np.int64))
+    assert interval is not None
+    told = changed(
+        steady(
+            seconds=float(edges[-1] - edges[0]),
+            completions=round(0.9 * n),
+            ratio=sum(interval) / 2,
+            ratio_ci=interval,
+        ),
+        queue=Queue("server", tuple(waits), None, rising(waits)),
+    )
+    found = decide(changed(seen(), steady=told), success_rate=0.99)
+    return next(one for one in found.signals if one.code == "queue").saturated is True
+
+
+def rising(thirds: list[float]) -> bool:
+    """As of a run (measure/steady.py)."""
+    rise = thirds[-1] - thirds[0]
+    return thirds[0] < thirds[1] < thirds[2] and rise > GROWN * thirds[0] and rise >= GROWN_REQUESTS
 
 
 def test_the_capacity_that_was_measured_stands_unless_an_interval_contradicts_it() -> None:

@@ -4,7 +4,8 @@
 | ------------- | ------------------------------------------------------------------------------------------ |
 | `completions` | fewer than 92 % of the requests that were due to end did: half-way from 1 to 1 / 1.2       |
 | `queue`       | the queue grew from third to third of the span, by more than chance explains, and fewer    |
-|               | requests ended than were due, by the whole interval                                        |
+|               | requests ended than were due, by the whole interval; by chance requests in flight vary as  |
+|               | where each is served by itself, the server's own queue as at a load of 100 %               |
 | `steady`      | the output of a third of the span is more than 10 % off, and more than chance explains     |
 | `success`     | less than the success rate asked for                                                       |
 
@@ -33,6 +34,8 @@ LEAST_RISE = 0.10
 """A queue grows that rises by this share from third to third."""
 SIGMAS = 3.0
 """What chance explains: three standard deviations."""
+QUEUE_SIGMAS = 2.0
+"""Of a queue, which counts as grown only if completions agree by their whole interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,13 @@ def _queue(summary: Summary) -> Signal:
     if growing:
         ends = steady.completion_ratio_ci95
         growing = ends is not None and ends[1] < 1
-        if queue.source == "in_flight":
-            first, *_, last = queue.thirds
-            growing = growing and last - first > _chance(summary, first, steady.duration_s / 3)
+        first, *_, last = queue.thirds
+        by_chance = (
+            _chance(summary, first, steady.duration_s / 3)
+            if queue.source == "in_flight"
+            else _queued_by_chance(summary, steady.arrivals / len(queue.thirds))
+        )
+        growing = growing and last - first > by_chance
     return Signal("queue", growing, queue.rise_share, LEAST_RISE)
 
 
@@ -118,6 +125,15 @@ def _chance(summary: Summary, mean: float, seconds: float) -> float:
     mean_s, std_s = (0.0, 0.0) if stay is None else (stay.mean / 1000, (stay.std or 0.0) / 1000)
     lasting = mean_s + std_s**2 / mean_s if mean_s else 0.0
     return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
+
+
+def _queued_by_chance(summary: Summary, arrivals: float) -> float:
+    """How far the means of the first and the last third of a queue are apart by chance, at a load of exactly 100 %, below which
+    it is less: the queue is then a random walk with a variance of 1 + c^2 a request, c being the variation of the work, and so
+    many requests a third. Means over thirds that have one between them differ by 5/3 of a third's variance."""
+    lengths = summary.metrics.output_tokens
+    variation = 0.0 if lengths is None or not lengths.mean else (lengths.std or 0.0) / lengths.mean
+    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (1 + max(1.0, variation**2)) * arrivals)
 
 
 def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Signal:
