@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from procedures.modelled import System, carried, results, rows, summary, value
+from procedures.driving import Silent
+from procedures.modelled import FellOver, System, carried, results, rows, summary, value
 from procedures.summaries import changed, steady
 
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
+from inferometer.run.simulate import simulate
+from inferometer.server.presets import PRESETS
+from inferometer.simulation.engine import Chosen
 
 TOKENS = 50.0
 
@@ -56,6 +65,54 @@ def test_a_system_that_collapses_under_load_has_the_highest_rate_that_it_keeps_u
     low, high = value(found, "max_output_tok_s").ci
     assert low <= 7 * TOKENS <= high
     assert "capacity_not_sustained" in [note.code for note in found.notes]
+
+
+def crowded(plan: Plan) -> Summary:
+    """A system that makes 10 a second with up to 16 in flight, and 6 with more."""
+    slots = plan.load.concurrency
+    more = slots is not None and slots > 16
+    return open_system(6.0 if more else 10.0, 6.0 if more else 10.0, overloaded=3)(plan)
+
+
+def test_a_system_that_more_requests_make_slower_has_no_certain_maximum() -> None:
+    """In open loop the number in flight is anybody's guess, and so is what the system does; no doubling would add to it."""
+    setup = Setup(Plan(), Tests())
+    found = results("throughput", setup, carried("throughput", setup, crowded))
+    assert [note.code for note in found.undecided] == ["throughput_collapses"]
+    assert found.undecided[0].facts == {"concurrency": 16, "more": 32, "left": pytest.approx(0.6)}
+
+
+def test_an_engine_whose_cache_thrashes_has_no_certain_maximum() -> None:
+    """Short prompts, long answers and a small KV cache: the model of an engine takes them all in, and then swaps most of the
+    time. With 32 in flight it does half of what it does with 16, and an open loop of nine tenths of that may end so."""
+    changes: dict[str, Any] = {
+        "max_batch": 256,
+        "kv_blocks": 400,
+        "preemption": "swap",
+        "swap_per_block_ns": 20_000_000,
+    }
+    engine = Chosen(
+        "testbed", replace(PRESETS["testbed"], prefix_caching=False, output_check_tokens=0, **changes)
+    )
+    words = {"name": "custom", "input_tokens": "uniform(8,16)", "output_tokens": "uniform(300,500)"}
+    tests = {
+        "search": {"pilot_concurrency": 8, "pilot_requests": 64, "least_requests": 30},
+        "throughput": quick(),
+    }
+
+    def system(plan: Plan) -> Summary:
+        if plan.load.model == "open":
+            raise FellOver
+        with tempfile.TemporaryDirectory() as folder:
+            return simulate(plan, engine, Path(folder), Silent()).summary
+
+    setup = Setup(Plan.model_validate({"workload": words}), Tests.model_validate(tests))
+    found = results("throughput", setup, carried("throughput", setup, system))
+    assert "throughput_collapses" in [note.code for note in found.undecided]
+
+
+def quick() -> dict[str, Any]:
+    return {"duration_s": 6, "saturated_runs": 1, "limit_requests": 30}
 
 
 def test_a_range_that_ends_below_the_capacity_settles_nothing() -> None:

@@ -40,6 +40,9 @@ LINEAR, JUMP = 0.8, 4
 """Where the last doubling added so much, the next step is fourfold, if there is room for it."""
 SLOT_REQUESTS = 2
 """Requests of a run for each in flight, at least."""
+COLLAPSED = 0.9
+"""Of the capacity, which the level below it is offered at: a system that does less with more in flight does not recover there
+from a queue that came by chance."""
 SPARE = 1.2
 """Requests that a run of a given length has, of those that its rate before makes one expect: a closed loop that ends by time
 alone goes through fewer again and again, and the thirds of such a run are alike as no new requests would be."""
@@ -194,6 +197,15 @@ def still_rose(found: Sequence[Rung]) -> bool:
     return not found or found[-1].gain is None or found[-1].gain >= GAIN
 
 
+def collapsed(found: Sequence[Rung], at: Rung) -> Rung | None:
+    """The concurrency above `at`, which the capacity is of, that did least, if that is less than COLLAPSED of it though its
+    requests succeeded: how such a system fares depends on how many a client allows to be in flight, and an open loop allows
+    any number."""
+    above = [one for one in found if one.concurrency > at.concurrency and one.answered]
+    worst = min(above, key=lambda one: one.output_tok_s, default=None)
+    return worst if worst is not None and worst.output_tok_s < COLLAPSED * at.output_tok_s else None
+
+
 def capacity(
     found: Sequence[Rung], at: Rung, saturated: Sequence[PerformedRun], others: Sequence[PerformedRun] = ()
 ) -> Capacity:
@@ -207,7 +219,8 @@ def capacity(
     tokens = _pooled(here, elsewhere) or output(full[-1]) / (rate(full[-1], "request_s") or math.nan)
     parts = [part for one in full for part in _parts(one)]
     mean = statistics.fmean(part.output_tok_s for part in parts)
-    gain = max(0.0, at.gain or 0.0)
+    higher = any(one.concurrency > at.concurrency for one in found)
+    gain = 0.0 if higher else max(0.0, at.gain or 0.0)
     inputs = [value for one in full if (value := rate(one, "input_tok_s")) is not None]
     return Capacity(
         concurrency=at.concurrency,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput, latency_limit
@@ -26,6 +26,7 @@ from inferometer.procedures.plateau import (
     Rung,
     ascend,
     capacity,
+    collapsed,
     distinct,
     filled,
     output,
@@ -203,7 +204,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=(_figure(tried, done, maximum),),
         notes=tuple(_notes(sought.ladder, found, ended)),
-        undecided=(*undecided(top, ended, climbed), *_open(under), *_unfilled(top, ended, found)),
+        undecided=(
+            *undecided(top, ended, climbed),
+            *_collapse(setup, climbed),
+            *_open(under),
+            *_unfilled(top, ended, found),
+        ),
         known=known,
     )
 
@@ -231,6 +237,16 @@ def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Se
 def _open(under: Sequence[Under]) -> Iterator[Note]:
     if any(one.found.why == "open" for one in under):
         yield Note("limit_search_not_ended")
+
+
+def _collapse(setup: Setup, climbed: Sequence[Rung]) -> Iterator[Note]:
+    """That more requests in flight made the system slower: an answer would be that of a client that holds them back."""
+    at = plateau(_climb(setup), climbed)
+    worst = None if at is None else collapsed(climbed, at)
+    if at is not None and worst is not None:
+        left = worst.output_tok_s / at.output_tok_s
+        sides: dict[str, Fact] = {"concurrency": at.concurrency, "more": worst.concurrency}
+        yield Note("throughput_collapses", {**sides, "left": left}, capacity=True)
 
 
 def _full_rungs(done: Sequence[Performed]) -> list[Rung]:

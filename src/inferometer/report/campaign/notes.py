@@ -278,6 +278,10 @@ SEARCHES: dict[str, Words] = {
     "maximum_above_highest_load": "The maximum lies above the highest load that was to be tried.",
     "lowest_load_not_sustained": "Not even the lowest load was sustained.",
     "one_request_failed_the_criteria": "Not even one request at a time met the criteria.",
+    "throughput_collapses": lambda concurrency, more, left: (
+        f"More requests in flight make the system slower: with {more} it does {100 * left:.0f} % of what it does with "
+        f"{concurrency}. In open loop nothing holds them back: the maximum is one only until a queue forms by chance."
+    ),
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
     "closed_loop_saturation_rule": lambda least_gain: (
         "This tool's own rule, for the draft names no saturation in closed loop: the system is full when twice as many "
