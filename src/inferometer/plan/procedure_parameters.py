@@ -75,7 +75,7 @@ class Ttft(Parameters):
     concurrencies: tuple[Concurrency, ...] = ()
     percent: Annotated[tuple[Percent, ...], HARMLESS] = ()
 
-    quick: ClassVar[Values] = {"requests": 100}
+    quick: ClassVar[Values] = {"requests": 80}
 
 
 class Throughput(Parameters):
@@ -107,7 +107,7 @@ class Throughput(Parameters):
         "duration_s": 6.0,
         "saturated_runs": 0,
         "limit_requests": 30,
-        "limit_levels": 3,
+        "limit_levels": 2,
         "reference_requests": 12,
     }
 
@@ -230,6 +230,7 @@ class Fairness(Parameters):
     )
 
     quick: ClassVar[Values] = {
+        "percent": 45.0,
         "duration_s": 6.0,
         "requests_per_class": 10,
         "classes": (
@@ -281,7 +282,7 @@ class MemoryPressure(Parameters):
     output_tokens: Annotated[Length | None, HARMLESS] = None
 
     quick: ClassVar[Values] = {
-        "percent": (150,),
+        "percent": (125,),
         "duration_s": 6.0,
         "level_s": 4.0,
         "completions_per_slot": 1,
