@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ EXAMPLES = (
     "inferometer compare runs/old runs/new",
     "inferometer compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3 --threshold 2",
     "inferometer compare --interleave old.yaml new.yaml --repeats 5 --junit compare.xml",
+    "inferometer compare runs/20260102T030405Z-old runs/20260103T030405Z-new --html compare.html",
 )
 EXITS = (
     "0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs per side), "
@@ -79,6 +80,9 @@ EXITS = (
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write Markdown.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Of campaigns: write an HTML page."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
@@ -96,14 +100,17 @@ def command(
     seed: int,
     junit: Path | None,
     markdown: Path | None,
+    html: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
     holds run folders. At least three runs a side, with the same seeds on all, make a claim possible. Two folders of `bench`
-    are compared by engine and prompt, and decide by `tok_per_sec` and `ttft_client_ms`.
+    are compared by engine and prompt, and decide by `tok_per_sec` and `ttft_client_ms`. Campaigns of `test`, or folders of
+    `test --repeats`, are compared by the headlines of their tests.
     """
     from inferometer.studies.bench_comparison import is_bench
+    from inferometer.studies.campaign_comparison import is_campaign
     from inferometer.studies.comparison import Question, compare_folders
 
     if repeats is not None and not interleave:
@@ -115,11 +122,15 @@ def command(
         and click.get_current_context().get_parameter_source("out") is ParameterSource.COMMANDLINE
     ):
         raise PlanError([Problem("--out", "needs --interleave: existing runs stay where they are")])
-    files = {"--junit": junit, "--markdown": markdown}
+    files = {"--junit": junit, "--markdown": markdown, "--html": html}
     nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
     if nowhere:  # better now than after the measuring
         raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
     question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
+    if not interleave and any(map(is_campaign, sides)):
+        return _campaigns(sides, question, (junit, markdown, html), as_json=as_json)
+    if html is not None:
+        raise PlanError([Problem("--html", "is for campaigns of tests: use --markdown or --json here")])
     if not interleave and any(map(is_bench, sides)):
         return _benches(sides, question, junit, markdown, as_json=as_json)
     if interleave:
@@ -170,6 +181,35 @@ def _benches(
         junit.write_bytes(render_junit(document))
     if markdown is not None:
         markdown.write_text(render_markdown(document), encoding="utf-8")
+    return EXIT_CODES[document.outcome]
+
+
+def _campaigns(
+    sides: tuple[str, ...], question: Question, files: Sequence[Path | None], *, as_json: bool
+) -> int:
+    """Compare campaigns of tests. `files`: for JUnit XML, Markdown and HTML."""
+    from inferometer.cli.terminal import say
+    from inferometer.documents.part import to_data
+    from inferometer.report.campaign.comparison import console, html, junit, markdown
+    from inferometer.studies.campaign_comparison import compare_campaign_folders
+    from inferometer.studies.comparison import EXIT_CODES
+
+    if click.get_current_context().get_parameter_source("seed") is ParameterSource.COMMANDLINE:
+        raise PlanError(
+            [Problem("--seed", "is of the bootstrap, which comparisons of campaigns have none of")]
+        )
+    document = compare_campaign_folders(sides, question)
+    if as_json:
+        say(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False))
+    else:
+        _printed(lambda screen: console.render(document, screen))
+    xml, text, page = files
+    if xml is not None:
+        xml.write_bytes(junit.render(document))
+    if text is not None:
+        text.write_text(markdown.render(document), encoding="utf-8")
+    if page is not None:
+        page.write_text(html.render(document), encoding="utf-8")
     return EXIT_CODES[document.outcome]
 
 

@@ -102,25 +102,32 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
     """
     criteria = check(question, len(sides))
     paths = [folders(side) for side in (*sides, *question.noise)]
-    _alone(paths)
+    refuse_twice(paths)
     runs = [[read(path) for path in side] for side in paths]
-    _apart(runs)
+    refuse_copies([[run.facts for run in side] for side in runs])
     noise = tuple(tuple(side) for side in runs[len(sides) :])
     wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
-    called = [*(names or map(_name, sides)), *map(_name, question.noise)]
+    called = [*(names or map(name_of, sides)), *map(name_of, question.noise)]
     statement = statement_document(complied(comparison))
     return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison, statement))
 
 
 def check(question: Question, sides: int) -> Criteria:
     """The question without its A/A runs, with all of its mistakes at once. Raises PlanError."""
-    problems = []
+    problems = [
+        Problem("--metric", f"there is no {name!r}; there are {', '.join(FIGURES)}")
+        for name in question.metrics
+        if name not in FIGURES
+    ]
+    declared = declared_by(question, sides, problems)
+    return Criteria(tuple(dict.fromkeys(question.metrics)), question.threshold / 100, (), declared)
+
+
+def declared_by(question: Question, sides: int, problems: list[Problem]) -> Declared:
+    """What a question declares of its sides, runs or campaigns. Raises PlanError with `problems` and all of its mistakes."""
     if not 2 <= sides <= 26:
-        problems.append(Problem("SIDES", "name a baseline and at least one side to compare with it"))
-    for name in question.metrics:
-        if name not in FIGURES:
-            problems.append(Problem("--metric", f"there is no {name!r}; there are {', '.join(FIGURES)}"))
+        problems.insert(0, Problem("SIDES", "name a baseline and at least one side to compare with it"))
     if not 0 <= question.threshold < 1_000:
         problems.append(Problem("--threshold", "must be a percentage from 0 up"))
     prices: dict[int, float] = {}
@@ -143,8 +150,7 @@ def check(question: Question, sides: int) -> Criteria:
         problems.append(Problem("--price-source", "say where the prices are from (draft 6.2)"))
     if problems:
         raise PlanError(problems)
-    declared = Declared(prices, question.price_source, question.production, question.shared_resources)
-    return Criteria(tuple(dict.fromkeys(question.metrics)), question.threshold / 100, (), declared)
+    return Declared(prices, question.price_source, question.production, question.shared_resources)
 
 
 def folders(side: str) -> list[Path]:
@@ -164,37 +170,38 @@ def folders(side: str) -> list[Path]:
     return paths
 
 
-def _name(side: str) -> str:
+def name_of(side: str) -> str:
+    """What to call a side: after its first folder."""
     first, *others = [Path(part.strip()).resolve().name for part in side.split(",") if part.strip()]
     return f"{first} and {len(others)} more" if others else first
 
 
-def _alone(sides: Sequence[Sequence[Path]]) -> None:
-    """No run may stand against itself, nor count twice. Raises PlanError."""
+def refuse_twice(sides: Sequence[Sequence[Path]]) -> None:
+    """No run or campaign may stand against itself, nor count twice. Raises PlanError."""
     places = [path.resolve() for side in sides for path in side]
     twice = dict.fromkeys(path.name for path in places if places.count(path) > 1)
     if twice:
         raise PlanError(
-            [Problem("SIDES", f"{name} is named twice: a run counts once, on one side") for name in twice]
+            [Problem("SIDES", f"{name} is named twice: it counts once, on one side") for name in twice]
         )
 
 
-def _apart(sides: Sequence[Sequence[Run]]) -> None:
-    """A copy of a run's folder, and a second simulation of one plan, are the same run: their figures would have no spread at
-    all. Raises PlanError."""
-    known = [(run.facts.id, run.facts.started_ns) for side in sides for run in side]
+def refuse_copies(sides: Sequence[Sequence[RunFacts]]) -> None:
+    """A copy of a folder, and a second simulation of one plan, are the same run or campaign: their figures would have no spread
+    at all. Raises PlanError."""
+    known = [(run.id, run.started_ns) for side in sides for run in side]
     if twice := dict.fromkeys(name for name, started in known if known.count((name, started)) > 1):
         raise PlanError(
-            [Problem("SIDES", f"{name} is in two folders: a run counts once, on one side") for name in twice]
+            [Problem("SIDES", f"{name} is in two folders: it counts once, on one side") for name in twice]
         )
     for side in sides:
-        seeds = [run.facts.seed for run in side if run.facts.simulated]
+        seeds = [run.seed for run in side if run.simulated]
         if len(set(seeds)) < len(seeds):
             raise PlanError(
                 [
                     Problem(
                         "SIDES",
-                        f"simulated runs of one seed are the same run again ({side[0].facts.id}): give each its --seed",
+                        f"simulations of one seed are the same run again ({side[0].id}): give each its --seed",
                     )
                 ]
             )

@@ -9,6 +9,7 @@ from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.documents.campaign import Campaign, ProcedureDocument
+from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
 from inferometer.documents.cross_validation import CrossValidation
@@ -24,6 +25,7 @@ DOCUMENTS: dict[str, type] = {
     "fit": FitDocument,
     "certificate": Certificate,
     "campaign": Campaign,
+    "campaign-comparison": CampaignComparison,
     "test": ProcedureDocument,
     "detection": Detection,
     "doctor": Doctor,

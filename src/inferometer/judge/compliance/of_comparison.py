@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from inferometer.documents.comparison import Item
 from inferometer.judge.comparison.compare import Comparison
 from inferometer.judge.comparison.rules import LEAST_RUNS
@@ -31,20 +33,25 @@ ITEMS = {
 
 
 def complied(compared: Comparison) -> Statement:
-    """The statement on a comparison."""
-    items = {item.code: item for item in compared.items}
+    """The statement on a comparison of runs."""
+    tests = {one.test for row in compared.contrasts for one in row if one.test is not None}
+    return complied_by(compared.items, compared.least_runs, tests)
+
+
+def complied_by(checked: Iterable[Item], runs: int, tests: Collection[str]) -> Statement:
+    """The statement on a comparison, of runs or of campaigns. `checked`: its checklist; `runs`: of the side with the fewest;
+    `tests`: the statistical tests made."""
+    items = {item.code: item for item in checked}
     rulings = {rule: _item([items[code] for code in codes]) for rule, codes in ITEMS.items()}
     rulings |= _normalised(items["hardware"])
     rulings["D-4.4.2-cl100k"] = _tokenizer(items["token_count"])
     rulings["D-6.3-ci"] = satisfied(note("intervals_given"))
-    runs = compared.least_runs
     rulings["D-6.3-runs"] = satisfied_if(runs >= LEAST_RUNS, note("fewest_runs", runs=runs, limit=LEAST_RUNS))
-    rulings["D-6.3-tests"] = _tested(compared)
+    rulings["D-6.3-tests"] = _tested(tests)
     return comparison(rulings, simulated=bool(items["one_kind"].facts.simulated))
 
 
-def _tested(compared: Comparison) -> Ruling:
-    tests = {one.test for row in compared.contrasts for one in row if one.test is not None}
+def _tested(tests: Collection[str]) -> Ruling:
     if not tests:
         return violated(note("not_tested"))
     return satisfied(note("tested", tests=tuple(sorted(tests))))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from inferometer.documents.comparison import (
     ComparisonMethod,
     Contrast,
+    Difference,
     Item,
     Outcome,
     TitledDifference,
@@ -100,6 +101,9 @@ ITEMS = {
     "differences": "Differences in configuration explicitly noted",
     "one_kind": "All measured, or all simulated",
     "noise": "A/A runs are of the baseline's system and load",
+    "size": "All quick, or all of full size",
+    "tests": "Same tests",
+    "parameters": "Same parameters of each test",
 }
 _ADVICE = {
     "workload": "Give every side the same seeds and workload: --interleave does, or run each plan with the same --seed.",
@@ -115,6 +119,9 @@ _ADVICE = {
     "production": "Say --production-representative if both are.",
     "one_kind": "Compare simulations with simulations.",
     "noise": "Measure the A/A runs with the baseline's own plan.",
+    "size": "Give all sides --quick, or none.",
+    "tests": "Give all sides the same tests, or name those that decide with --metric.",
+    "parameters": "Give all sides the same --param: tests whose parameters differ are not compared.",
 }
 
 
@@ -151,17 +158,17 @@ def finding(item: Item) -> str:
             if item.status == "violated":
                 return "Some are measured, and some simulated."
             return "Simulated: no claim about a real system." if facts.simulated else "All measured."
-    apart = f"Differing: {_list(facts.keys)}." if facts.keys else "The same."
-    return f"Interrupted: {_list(facts.interrupted)}. {apart}" if facts.interrupted else apart
+    apart = f"Differing: {listed(facts.keys)}." if facts.keys else "The same."
+    return f"Interrupted: {listed(facts.interrupted)}. {apart}" if facts.interrupted else apart
 
 
 def _workload(item: Item) -> str:
     facts = item.facts
     if facts.why == "seeds":
-        sides = "; ".join(f"{label(at)}: {_list(seeds)}" for at, seeds in enumerate(facts.seeds or ()))
+        sides = "; ".join(f"{label(at)}: {listed(seeds)}" for at, seeds in enumerate(facts.seeds or ()))
         return f"The seeds differ ({sides}), and so do the requests."
     if facts.why == "fingerprints":
-        return f"The requests differ, by their fingerprints, for seed {_list(facts.apart or ())}."
+        return f"The requests differ, by their fingerprints, for seed {listed(facts.apart or ())}."
     if facts.why == "plans":
         plans = "agree" if item.status == "declared" else "differ"
         return f"A run has no fingerprint of its requests; the plans {plans}."
@@ -173,7 +180,7 @@ def _workload(item: Item) -> str:
 
 def _counted(item: Item) -> str:
     facts = item.facts
-    lists = (_list(facts.methods or ()), _list(facts.tokenizers or ()), _list(facts.sources or ()))
+    lists = (listed(facts.methods or ()), listed(facts.tokenizers or ()), listed(facts.sources or ()))
     models = " Different models count in tokens of their own." if item.status == "unknown" else ""
     usual = "" if facts.recommended else " The draft recommends cl100k_base as a yardstick across systems."
     return f"{lists[0]}, {lists[1]}, counted by {lists[2]}.{models}{usual}"
@@ -195,7 +202,8 @@ def _time(item: Item) -> str:
     return how if shared else f"{how} Whether they share resources is not declared."
 
 
-def _list(values: Sequence[object]) -> str:
+def listed(values: Sequence[object]) -> str:
+    """Values with commas between them."""
     return ", ".join(clean(str(value)) for value in values)
 
 
@@ -255,7 +263,7 @@ def conclusion(
         return "The sides must not be compared. " + " ".join(parts)
     if outcome == "invalid":
         return (
-            f"No claim: {_list(method.invalid)} INVALID, so the numbers cannot be believed. "
+            f"No claim: {listed(method.invalid)} INVALID, so the numbers cannot be believed. "
             "Its own report says why: mend that, and measure again."
         )
     if method.runs < method.least_runs:
@@ -271,19 +279,19 @@ def _claims(contrasts: Sequence[Contrast]) -> str:
         for one in contrast.metrics:
             if one.deciding:
                 by.setdefault(one.verdict, []).append(_claim(one))
-        parts = [f"{verdict} in {_and(by[verdict])}" for verdict in ("worse", "better") if verdict in by]
+        parts = [f"{verdict} in {joined(by[verdict])}" for verdict in ("worse", "better") if verdict in by]
         if "no_difference" in by:
-            parts.append(f"no difference shown in {_and(by['no_difference'])}")
+            parts.append(f"no difference shown in {joined(by['no_difference'])}")
         for verdict in ("not_comparable", "no_claim"):
             if verdict in by:
-                parts.append(f"no claim about {_and(by[verdict])}")
+                parts.append(f"no claim about {joined(by[verdict])}")
         claims.append(f"{contrast.side} against A: {'; '.join(parts) or 'nothing decides'}.")
     if missed := _missed(contrasts):
         claims.append(missed)
     return " ".join(claims)
 
 
-def deciding_interval(one: TitledDifference) -> Interval | None:
+def deciding_interval(one: Difference) -> Interval | None:
     """The interval of the test that decides."""
     return one.paired if one.test == "paired" else one.welch
 
@@ -298,7 +306,7 @@ def intervals_by(contrast: Contrast) -> str:
     )
 
 
-def could_see(one: TitledDifference) -> str:
+def could_see(one: Difference) -> str:
     """The detectable difference with its own interval, in per cent: `3.1 (1.9 to 8.9) %`."""
     if one.detectable is None:
         return "-"
@@ -325,9 +333,10 @@ def _missed(contrasts: Sequence[Contrast]) -> str:
     if not worst:
         return ""
     parts = [f"{percent(value).lstrip('+')} of {title}" for title, value in worst.items()]
-    return f"What could have been seen four times out of five: {_and(parts)}."
+    return f"What could have been seen four times out of five: {joined(parts)}."
 
 
-def _and(parts: Sequence[str]) -> str:
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence: `a, b and c`."""
     *others, last = parts
     return f"{', '.join(others)} and {last}" if others else last
