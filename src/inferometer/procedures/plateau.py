@@ -213,7 +213,7 @@ def capacity(
     `others`: more runs whose answers' lengths are known."""
     level = [one for one in found if abs(one.output_tok_s / at.output_tok_s - 1) < GAIN]
     working = [one for one in saturated if one.outcome.summary.steady is not None]
-    full = [one.outcome.summary for one in working or [one.done for one in level]]
+    full = [one.outcome.summary for one in working or [one.done for one in level] or saturated]
     every = [one.outcome.summary for one in (*(one.done for one in found), *saturated, *others)]
     here, elsewhere = _lengths(full), _lengths([one for one in every if not any(one is of for of in full)])
     tokens = _pooled(here, elsewhere) or output(full[-1]) / (rate(full[-1], "request_s") or math.nan)
