@@ -25,7 +25,7 @@ LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
 SEARCHED = (2048, 8192)
 FULL = 64
 """Requests in flight, more than the engines have places or room for at these lengths."""
-TRUTH_REQUESTS, QUICK_REQUESTS = 200, 20
+TRUTH_REQUESTS, QUICK_REQUESTS = 100, 20
 BACKLOG, QUICK_BACKLOG = 2_000, 400
 
 
