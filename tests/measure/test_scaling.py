@@ -59,6 +59,9 @@ def test_figures_are_those_of_a_library() -> None:
     y = [0.03 * x**1.1 * random.lognormal(0, 0.1) for x in LENGTHS]
     found, other = fit(LENGTHS, y), linregress(np.log(LENGTHS), np.log(y))
     half = t.ppf(0.975, len(LENGTHS) - 2) * other.stderr
+    line = linregress(LENGTHS, np.array(y) * 1_000)
+    slope_half = t.ppf(0.975, len(LENGTHS) - 2) * line.stderr
+    assert found.us_per_token_ci95 == pytest.approx((line.slope - slope_half, line.slope + slope_half))
     assert found.exponent == pytest.approx(other.slope)
     assert found.exponent_ci95 == pytest.approx((other.slope - half, other.slope + half))
 

@@ -52,7 +52,7 @@ class Model:
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """The fit over `lengths` input lengths. `exponent` is k with its 95 % interval (Student's t, n - 2); `us_per_token` the
-    slope b of the linear model; `best` names the candidate of the lowest AICc."""
+    slope b of the linear model, with its own; `best` names the candidate of the lowest AICc."""
 
     lengths: int
     models: tuple[Model, ...]
@@ -60,6 +60,7 @@ class Scaling:
     exponent: float
     exponent_ci95: Interval | None
     us_per_token: float
+    us_per_token_ci95: Interval | None
 
 
 def fit(lengths: Sequence[float], mean_ttft_ms: Sequence[float]) -> Scaling:
@@ -90,6 +91,7 @@ def fit(lengths: Sequence[float], mean_ttft_ms: Sequence[float]) -> Scaling:
         exponent=k,
         exponent_ci95=_slope_interval(np.log(x), np.log(y)),
         us_per_token=linear[1] * 1_000,
+        us_per_token_ci95=_slope_interval(x, y * 1_000),
     )
 
 

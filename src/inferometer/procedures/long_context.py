@@ -213,7 +213,7 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
             "Time per input token",
             scaling.us_per_token,
             "us",
-            None,
+            scaling.us_per_token_ci95,
             Note("slope_of_linear_model"),
         ),
     )
