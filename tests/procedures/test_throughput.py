@@ -175,3 +175,16 @@ def test_ten_thousand_samples_leave_no_percentile_in_doubt(timed: Ran) -> None:
     ]
     assert counts
     assert all(one["state"] != "violated" for one in counts)
+
+
+def test_answers_that_outlast_the_drain_limit_of_a_run_are_no_failures(tmp_path: Path) -> None:
+    """A request of 40 s is in flight for longer than a run waits at its end: no level cuts it off, so that the maximum is what
+    the places make of the steps, and load below it is refused for no failure of the system."""
+    tokens = 1_000
+    plan = build(None, IDS | {"--input-tokens": "32", "--output-tokens": str(tokens)})
+    assert tokens * STEP_S > plan.load.drain_s
+    ran = carried_out(tmp_path, "throughput", "tradeoff", engine=ENGINE, plan=plan, quick=True)
+    assert ran.value("throughput", "max_output_tok_s") == pytest.approx(PLACES / STEP_S, rel=0.02)
+    tried = [row for row in ran.rows("throughput", "levels") if row["rate"] != ""]
+    assert not [row for row in tried if "success" in row["because"]]
+    assert {one["requests"]["cancelled"] for one in ran.summaries.values()} == {0}

@@ -129,7 +129,13 @@ def open_loop(plan: Plan, rate: float, *, seconds: float | None = None, requests
         "users": None,
         "user_rate": None,
     }
-    return variant(plan, load={**load, "duration_s": seconds, "requests": requests})
+    return variant(plan, load={**load, "duration_s": seconds, "requests": requests, "drain_s": waiting(plan)})
+
+
+def waiting(plan: Plan) -> float:
+    """How long a run of a test waits for what is in flight at its end: as long as a request may take, so that none fails that
+    the system would have answered. A run that cuts requests off takes those that are long for failures of the system."""
+    return max(plan.load.drain_s, plan.target.timeout_s)
 
 
 def lasting(setup: Setup, rate: float, seconds: float) -> float:
@@ -143,7 +149,8 @@ def closed_loop(
     """The plan with so many requests in flight."""
     load = {"model": "closed", "concurrency": concurrency, "rate": None, "users": None, "user_rate": None}
     arrivals = {"arrival": "poisson", "burstiness": 1.0}
-    return variant(plan, load={**load, **arrivals, "duration_s": seconds, "requests": requests})
+    ends = {"duration_s": seconds, "requests": requests, "drain_s": waiting(plan)}
+    return variant(plan, load={**load, **arrivals, **ends})
 
 
 def reseeded(plan: Plan, by: int) -> Plan:

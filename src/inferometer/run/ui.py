@@ -11,6 +11,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_pool import Interrupt
 from inferometer.journal.schema import Phase
 from inferometer.run.requests import RequestWriter
+from inferometer.units import NS_PER_S
 
 
 class Ui(Protocol):
@@ -29,10 +30,14 @@ def expected_requests(phase: Phase, schedule: RequestWriter) -> int | None:
     return {Phase.WARMUP: schedule.warm, Phase.MEASURE: total}.get(phase)
 
 
+INTERRUPTED_NS = 30 * NS_PER_S
+"""Whoever stops a run does not wait longer than this for answers, however long its end would wait for them."""
+
+
 @contextmanager
 def interrupts(drain_ns: int) -> Iterator[Interrupt]:
     """Ctrl-C and SIGTERM mean: stop gracefully."""
-    interrupt = Interrupt(drain_ns)
+    interrupt = Interrupt(min(drain_ns, INTERRUPTED_NS))
     before = {number: signal.signal(number, interrupt.press) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupt

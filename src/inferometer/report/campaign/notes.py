@@ -437,8 +437,8 @@ MEMORY_PRESSURE: dict[str, Words] = {
     "change_from_base": _change,
     "pressure_workload": _pressure_workload,
     "pressure_levels": (
-        "Each level lasted {seconds:g} s in closed loop; requests in flight at its end were waited for up to the drain time "
-        "and then cut off, and count neither as completed nor as failed."
+        "Each level lasted {seconds:g} s in closed loop; requests in flight at its end were waited for, up to their time "
+        "limit; those cut off count neither as completed nor as failed."
     ),
     "preemption_not_measured": (
         "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it."
