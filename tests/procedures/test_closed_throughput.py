@@ -50,6 +50,14 @@ def test_the_answer_is_what_the_full_system_does(room: int) -> None:
     assert not found.undecided
 
 
+def test_without_runs_of_a_full_system_the_climb_answers() -> None:
+    """As in a quick campaign, which confirms nothing by another run."""
+    setup = asked(min_concurrency=1, max_concurrency=2_000, saturated_runs=0)
+    found = results("throughput", setup, carried("throughput", setup, system(100)))
+    assert value(found, "max_output_tok_s").value == pytest.approx(100 * 100)
+    assert not found.undecided
+
+
 def test_a_system_that_scales_is_never_full() -> None:
     """Beyond the highest concurrency that was to be tried nobody knows."""
     setup = asked(max_concurrency=512)

@@ -168,12 +168,13 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(undecided=(Note("no_concurrency_measured"),))
     full = _capacity(setup, done)
     table = search_table(found, (), "levels", "Load levels in the order they were run")
-    if full is None or not runs(done, CONFIRM):
+    top = _highest(setup, found, done)
+    if full is None or top is None:
         return Results(tables=(table,), undecided=(Note("search_not_ended"),))
     maximum = Maximum(
         full.output_tok_s, full.output_ci, full.request_s, full.request_ci, full.input_tok_s, full.concurrency, None, "gain",
     )  # fmt: skip
-    seeking, top = _seeking(setup, done), runs(done, CONFIRM)[-1]
+    seeking = _seeking(setup, done)
     under = [_under(setup, seeking, one, full, done) for one in limits_of(setup)]
     return Results(
         values=values(setup, maximum, under, top, "in flight", "concurrency"),
@@ -187,6 +188,15 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         notes=tuple(_notes(setup, found, full)),
         undecided=tuple(_undecided(found, under)),
     )
+
+
+def _highest(setup: Setup, found: Sequence[Rung], done: Sequence[Performed]) -> PerformedRun | None:
+    """The run whose latencies are those at the maximum: the last of the full system, or the climb's own where none was asked
+    for. None: the search did not come to that."""
+    if setup.tests.throughput.saturated_runs:
+        return next(reversed(runs(done, CONFIRM)), None)
+    at = plateau(_climb(setup), found)
+    return None if at is None else at.done
 
 
 def _under(setup: Setup, seeking: Seeking, limit: Limit, full: Capacity, done: Sequence[Performed]) -> Under:
