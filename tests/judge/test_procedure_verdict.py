@@ -206,14 +206,16 @@ def headline(
         ("ttft", headline(100.0, (60.0, 121.0)), ["wide_interval"]),
         ("long-context", headline(1.0, (-0.1, 0.1)), ["wide_interval"]),
         ("long-context", headline("linear", None), []),
-        ("ttft", headline(None, None), []),
+        ("ttft", headline(None, None), ["unmeasured"]),
+        ("long-context", headline(None, None), ["unmeasured"]),
         ("ttft", None, []),
     ],
 )
 def test_a_headline_that_is_hardly_known_makes_its_test_inconclusive(
     test: str, shown: ReportedValue | None, codes: list[str]
 ) -> None:
-    """By its samples and its interval; what has no interval by nature needs none, and what is no number has neither."""
+    """By its samples and its interval; what has no interval by nature needs none, and what is no number has neither. What was
+    not measured is not known at all."""
     found = verdict_of_test(test, [run()], None, (), shown)
     assert [one.code for one in found.objections] == codes
     assert found.status == ("INCONCLUSIVE" if codes else "VALID")

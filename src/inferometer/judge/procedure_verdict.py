@@ -10,6 +10,7 @@ here, and whether the value that stands for the test is known. Runs that only es
 | `contradicted`  | the system was not in the state that it was switched to                 | INVALID        |
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
+| `unmeasured`    | its headline was not measured, and nothing of the above says why        | INCONCLUSIVE   |
 | `unanswered`    | not one request of the runs that count was answered                     | INCONCLUSIVE   |
 | `few_samples`   | its headline is a percentile of fewer samples than that needs, or rests | INCONCLUSIVE   |
 |                 | on medians of fewer                                                     |                |
@@ -118,6 +119,9 @@ def verdict_of_test(
     objections += (
         Objection(code, "INCONCLUSIVE", None, note) for code, note in _of_headline(test, runs, headline)
     )
+    if not objections and headline is not None and headline.value is None:
+        unknown = Note("headline_not_measured", {"label": headline.label})
+        objections.append(Objection("unmeasured", "INCONCLUSIVE", None, unknown))
     return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
 
 

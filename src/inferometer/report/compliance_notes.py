@@ -534,6 +534,7 @@ VERDICT: Mapping[str, Words] = {
         "median needs."
     ),
     "headline_of_few_samples": "The headline, {label}, has fewer samples than this percentile needs.",
+    "headline_not_measured": "The headline, {label}, was not measured; beside it stands why.",
     "headline_without_interval": "The headline, {label}, has no 95 % interval: there is too little to tell how far off it is.",
     "headline_interval_wide": "The 95 % interval of the headline, {label}, is too wide to say much: {low} to {high}.",
     "maximum_exceeded": (
