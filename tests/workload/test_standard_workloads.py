@@ -171,6 +171,17 @@ def test_a_long_prompt_is_a_document_and_a_question_of_about_100_tokens(cl100k: 
         assert len(prompt.content) == 9000
 
 
+@pytest.mark.parametrize("kind", ["ids", "text"])
+@given(tokens=st.integers(16, 120))
+@few
+def test_a_length_without_room_for_the_question_is_exact_all_the_same(
+    tokens: int, kind: Format, cl100k: Tokenizer
+) -> None:
+    """The question goes, and not the document: what is sent are as many tokens as were asked for."""
+    [prompt] = made(spec("long-context", input_tokens=tokens), cl100k, 1, kind)
+    assert prompt.requested == prompt.sent == tokens
+
+
 @pytest.mark.parametrize("tokens", [131072, 2048, 2047])
 def test_a_document_longer_than_the_corpus_goes_round(
     tokens: int, cl100k: Tokenizer, tiny: Tokenizer

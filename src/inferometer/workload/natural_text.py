@@ -252,12 +252,14 @@ class _TextPrompts(_Prompts):
     def _fit(self, front: str, cut: Cut, tail: str, tokens: int, bare: str | None = None) -> tuple[str, int]:
         """Front, piece and tail that are so many tokens together, or as near as can be, and how many they are.
 
-        Where a seam makes tokens of its own, another count is tried, then another beginning of the piece. `bare` is sent where
-        there is no room for more than that.
+        Where a seam makes tokens of its own, another count is tried, then another beginning of the piece. Where there is no
+        room for both, the piece goes before the tail; `bare` is sent where there is none for more than that.
         """
         count = self._count
         alone = count(front + tail) if front or tail else 0
         if tokens - alone < 1:
+            if tail and bare is not None:
+                return self._fit(front, cut, "", tokens, bare)
             text = bare or cut(1, 0)
             return text, count(text)
         best: tuple[int, str, int] | None = None
