@@ -54,7 +54,7 @@ WORDS: dict[str, Words] = {
             "saturation": "The first level with less throughput than the level before it (draft 5.3.4).",
             "optimal": "The level of the highest throughput that meets every objective declared (draft 5.3.4).",
         },
-        headline=("optimal", "knee", "saturation point", "peak"),
+        headline=("optimal operating point", "knee point", "saturation point", "peak throughput"),
     ),
     "itl": Words(
         "At each load level the gaps between the tokens of every answer are pooled; the wait for the first "
@@ -167,9 +167,11 @@ def headline(test: ProcedureDocument) -> ReportedValue | None:
 
 
 def headline_of(test: str, values: Sequence[ReportedValue]) -> ReportedValue | None:
-    """The value that stands for a test of this name: the first number that its words name, else its first."""
+    """The value that stands for a test of this name: the first number that its words name, else its first. A value of just that
+    name leaves those that only have it in theirs, such as the knee of another latency, out."""
     for key in WORDS.get(test, _UNKNOWN).headline:
-        for value in values:
-            if key in value.label.lower() and is_number(value.value):
+        named = [value for value in values if value.label.lower() == key]
+        for value in named or [value for value in values if key in value.label.lower()]:
+            if is_number(value.value):
                 return value
     return values[0] if values else None
