@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
@@ -60,6 +61,8 @@ KEPT_UP = 0.92
 
 LONGEST_S = 604_800
 """No run is longer: a system so slow brings fewer requests of a rare class, and the notes say so."""
+
+Reading = Literal["fair", "alone", "unsettled", "unfair"]
 
 PERCENTILES = ("p50", "p95", "p99")
 STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
@@ -103,14 +106,15 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             known=known_base(mix(setup), base),
         )
     classes, overloaded = list(mixed[0].outcome.summary.by_class), _overloaded(done)
+    intervals = _intervals(done, mixed[0])
     return Results(
-        values=_values(classes, alone, _intervals(done, mixed[0]), sound=not overloaded),
+        values=_values(classes, alone, intervals, sound=not overloaded),
         tables=(
             _classes_table(classes), _fairness_table(classes, alone), _inflation_table(classes, alone),
             _isolated_table(setup, done), *base_table(setup, mix(setup), done),
         ),
         figures=(_cdf(classes, alone), _bars(classes, alone)),
-        notes=_notes(setup, mixed[0], classes, alone, sound=not overloaded),
+        notes=_notes(setup, mixed[0], classes, alone, intervals, sound=not overloaded),
         undecided=overloaded,
         known=known_base(mix(setup), base),
     )  # fmt: skip
@@ -275,7 +279,7 @@ def _values(
     """`sound`: the isolated runs show what prompts cost."""
     index = jain_of_requests(classes, alone)
     apart = jain_alone(classes, alone)
-    reading = Note("no_isolated_cost") if index is None else _reading(index, apart)
+    reading = Note("no_isolated_cost") if index is None else _of_index(_read(index, apart, known))
     if index is not None and not sound:
         reading = Note("isolated_overloaded")
     found = [
@@ -309,19 +313,41 @@ def _values(
     return tuple(found)
 
 
-def _reading(index: float, apart: float | None) -> Note:
-    limit = {"limit": UNFAIR}
+def _read(index: float, apart: float | None, known: Mapping[str, Interval]) -> Reading:
+    """What an index says beside that of the classes alone: what chance does to requests of one class, in whatever order they
+    are served, is no doing of the mix. The mix is blamed only if the interval of their ratio agrees: its upper end is, of
+    independent runs, as far off in logarithms as both are."""
     if index >= UNFAIR:
-        return Note("fair_index", limit)
-    if _by_the_mix(index, apart):
-        return Note("significantly_unfair_index", limit)
-    return Note("unfair_alone_index", limit)
+        return "fair"
+    beside = 1.0 if apart is None else apart
+    if index >= UNFAIR * beside:
+        return "alone"
+    mine, others = known.get("jain"), (beside, beside) if apart is None else known.get("jain_alone")
+    if mine is None or others is None:
+        return "unsettled"
+    least = max(others[0], 1e-9)  # an interval that reaches 0 settles nothing
+    off = math.hypot(math.log(mine[1] / index), math.log(beside / least))
+    return "unfair" if index / beside * math.exp(off) < UNFAIR else "unsettled"
 
 
-def _by_the_mix(index: float, apart: float | None) -> bool:
-    """Whether an index below the draft's limit is so beside that of the classes alone: what chance does to requests of one
-    class, in whatever order they are served, is no doing of the mix."""
-    return apart is None or index < UNFAIR * apart
+def _of_index(reading: Reading) -> Note:
+    if reading == "fair":
+        return Note("fair_index", {"limit": UNFAIR})
+    if reading == "alone":
+        return Note("unfair_alone_index", {"limit": UNFAIR})
+    if reading == "unsettled":
+        return Note("unfair_unsettled_index", {"limit": UNFAIR})
+    return Note("significantly_unfair_index", {"limit": UNFAIR})
+
+
+def _unfairness(index: float, apart: float | None, known: Mapping[str, Interval]) -> Note:
+    """Of an index below the draft's limit."""
+    reading = _read(index, apart, known)
+    if reading == "alone":
+        return Note("unfair_alone", {"index": index, "alone": apart, "limit": UNFAIR})
+    if reading == "unsettled":
+        return Note("unfair_unsettled", {"index": index, "alone": apart, "limit": UNFAIR})
+    return Note("significantly_unfair", {"index": index, "limit": UNFAIR})
 
 
 def _title(name: str) -> str:
@@ -469,6 +495,7 @@ def _notes(
     mixed: PerformedRun,
     classes: Sequence[ClassAccount],
     alone: Mapping[str, ClassAccount],
+    known: Mapping[str, Interval],
     *,
     sound: bool,
 ) -> tuple[Note, ...]:
@@ -480,11 +507,7 @@ def _notes(
     given = [Note("mix_offered", offered, capacity=True), Note("classes_drawn", {"classes": lengths})]
     index = jain_of_requests(classes, alone)
     if index is not None and index < UNFAIR and sound:
-        apart = jain_alone(classes, alone)
-        if _by_the_mix(index, apart):
-            given.append(Note("significantly_unfair", {"index": index, "limit": UNFAIR}))
-        else:
-            given.append(Note("unfair_alone", {"index": index, "alone": apart, "limit": UNFAIR}))
+        given.append(_unfairness(index, jain_alone(classes, alone), known))
     given += _behind(classes, alone) if sound else []
     for one in classes:
         completed, wanted_of_class = one.requests.completed, wanted.requests_per_class

@@ -140,6 +140,14 @@ def _classes(classes: Sequence[str]) -> str:
     return f"Requests are Synthetic-Skewed's within each class's ranges, whatever the plan's workload: {'; '.join(classes)}."
 
 
+def _unfair_unsettled(index: float, alone: float | None, limit: float) -> str:
+    beside = "" if alone is None else f", and that of the classes alone is {alone:.3f}"
+    return (
+        f"Jain's index of {index:.3f} is below {limit:g}{beside}. The intervals do not settle whether the mix does that or "
+        "chance: more requests of each class would."
+    )
+
+
 def _not_alone(classes: Sequence[str]) -> str:
     return f"Not measured alone: {', '.join(classes)}; so there is no inflation, and no index."
 
@@ -361,6 +369,7 @@ FAIRNESS: dict[str, Words] = {
     "significantly_unfair_index": "significant unfairness: below {limit:g}",
     "fair_index": "{limit:g} or above",
     "unfair_alone_index": "below {limit:g}, but little below that of the classes alone",
+    "unfair_unsettled_index": "below {limit:g}; whether by the mix or by chance, the intervals do not settle",
     "unfairness_of_chance": "what chance alone comes to",
     "mean_slowdown": "of TTFT / what the prompt's length takes alone, the mean",
     "over_medians": "over {medians:g} medians of its TTFT in the mix",
@@ -384,6 +393,7 @@ FAIRNESS: dict[str, Words] = {
     ),
     "classes_drawn": _classes,
     "significantly_unfair": "Jain's index of {index:.3f} is below {limit:g}: significant unfairness (draft 5.6.4).",
+    "unfair_unsettled": _unfair_unsettled,
     "unfair_alone": (
         "Jain's index of {index:.3f} is below {limit:g}, but that of the classes alone is {alone:.3f}: most of it is chance "
         "within the classes, not the mix."
