@@ -185,6 +185,15 @@ def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum
     assert beyond_maximum(*_campaign(1200.0, 1000.0, **changes)) is None
 
 
+def test_what_kept_a_test_from_its_answer_is_said_first() -> None:
+    """Before what a run of it is unsure of, which follows from the same; a fault of the instrument comes before both."""
+    open_end = (Note("no_length_measured"),)
+    unsure = judged(run({"verdict.checks": (check("streamed", "unsure"),)}), undecided=open_end)
+    assert [one.code for one in unsure.objections] == ["undecided", "streamed"]
+    faulty = judged(run({"verdict.checks": (check("lateness", "fail"),)}), undecided=open_end)
+    assert [one.code for one in faulty.objections] == ["lateness", "undecided"]
+
+
 def headline(
     value: float | str | None, ci: tuple[float, float] | None, *, few: bool = False
 ) -> ReportedValue:

@@ -92,8 +92,16 @@ def verdict_of_test(
     headline: ReportedValue | None = None,
 ) -> ProcedureJudgement:
     """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle; `headline`:
-    the value that stands for it."""
+    the value that stands for it. What kept a test from its answer comes before what its runs alone are unsure of."""
     objections: list[Objection] = []
+    if problem is not None:
+        objections.append(
+            Objection("partial", "INCONCLUSIVE", None, Note("partial", {"problem": problem}, True))
+        )
+    completed = [one.summary.requests.completed for one in runs if one.part not in ESTIMATES]
+    if completed and not any(completed):
+        objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
+    objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
     counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
     if test in OF_SINGLE_REQUESTS and _streamed_together(runs):
         counting -= {"streamed"}
@@ -108,14 +116,6 @@ def verdict_of_test(
             if check.code in counting and check.status in ("fail", "unsure"):
                 status: RunStatus = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
                 objections.append(Objection(check.code, status, one.name, check.message))
-    if problem is not None:
-        objections.append(
-            Objection("partial", "INCONCLUSIVE", None, Note("partial", {"problem": problem}, True))
-        )
-    completed = [one.summary.requests.completed for one in runs if one.part not in ESTIMATES]
-    if completed and not any(completed):
-        objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
-    objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
     objections += (
         Objection(code, "INCONCLUSIVE", None, note) for code, note in _of_headline(test, runs, headline)
     )
