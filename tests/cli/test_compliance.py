@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from shipped_schemas import shipped
 
 from inferometer.cli.app import run
-from inferometer.documents.campaign import Conditions, ProcedureRun
+from inferometer.documents.campaign import Conditions, ProcedureRun, ProcedureVerdict
 from inferometer.documents.part import from_data, to_json
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
@@ -22,6 +22,8 @@ from inferometer.judge.compliance.evidence import catalogue
 from inferometer.plan.parse import build
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
+
+VALID = ProcedureVerdict("VALID", ())
 
 
 class Nobody:
@@ -78,9 +80,11 @@ def campaign_of(folder: Path, where: Path, compliance: ComplianceStatement | Non
         parameters={"requests": 60},
         plan=json.loads((folder / "plan.json").read_text()),
         runs=(ProcedureRun("one", "level", Conditions(), "", {}, "VALID", None),),
+        verdict=VALID,
         compliance=compliance,
     )
-    (where / "campaign.json").write_text(to_json(replace(empty, tests=(test,), compliance=compliance)))
+    whole = replace(empty, tests=(test,), verdict=VALID, compliance=compliance)
+    (where / "campaign.json").write_text(to_json(whole))
     return where
 
 

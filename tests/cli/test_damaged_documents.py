@@ -29,6 +29,8 @@ VALUES: tuple[object, ...] = (
     0,
     1.5,
     10**30,
+    float("nan"),
+    float("-inf"),
     True,
     [],
     [1],
@@ -36,10 +38,11 @@ VALUES: tuple[object, ...] = (
     {},
     {"a": 1},
 )
-RUN, OTHER, CAMPAIGN, BENCH, OTHER_BENCH, AGENTIC = (
+RUN, OTHER, CAMPAIGN, OTHER_CAMPAIGN, BENCH, OTHER_BENCH, AGENTIC = (
     "run",
     "other",
     "campaign",
+    "other campaign",
     "bench",
     "other bench",
     "agentic",
@@ -47,7 +50,8 @@ RUN, OTHER, CAMPAIGN, BENCH, OTHER_BENCH, AGENTIC = (
 
 
 class Reader(NamedTuple):
-    """A command that reads a file of a folder, as words; FOLDER, OTHER, OTHER_BENCH and OUT stand for paths."""
+    """A command that reads a file of a folder, as words; FOLDER, OTHER, OTHER_CAMPAIGN, OTHER_BENCH and OUT stand for
+    paths."""
 
     of: str
     file: str
@@ -67,6 +71,7 @@ READERS = (
     Reader(RUN, "plan.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
     Reader(CAMPAIGN, "campaign.json", ("compliance", "FOLDER")),
     Reader(CAMPAIGN, "campaign.json", ("report", "FOLDER", "--redact", "capacity")),
+    Reader(CAMPAIGN, "campaign.json", ("compare", "FOLDER", "OTHER_CAMPAIGN")),
     Reader(BENCH, "bench.json", ("report", "FOLDER")),
     Reader(BENCH, "bench.json", ("compare", "FOLDER", "OTHER_BENCH")),
     Reader(AGENTIC, "agentic.json", ("report", "FOLDER")),
@@ -75,8 +80,10 @@ READERS = (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A simulated run, another one of the same plan, a simulated campaign, and benchmarks whose samples are planted."""
-    runs, others, tests = (tmp_path_factory.mktemp(name) for name in ("runs", "others", "tests"))
+    """A simulated run, another one of the same plan, two simulated campaigns, and benchmarks whose samples are planted."""
+    runs, others, tests, other_tests = (
+        tmp_path_factory.mktemp(name) for name in ("runs", "others", "tests", "other-tests")
+    )
     for place in (runs, others):
         assert run(["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(place)]) == 4
     words = [
@@ -90,6 +97,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "ttft.rates=[5]",
     ]
     run([*words, "--quiet", "--out", str(tests)])
+    run([*words, "--seed", "43", "--quiet", "--out", str(other_tests)])
     folders = {
         name: tmp_path_factory.mktemp(name.replace(" ", "-")) for name in (BENCH, OTHER_BENCH, AGENTIC)
     }
@@ -97,6 +105,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (folders[name] / "bench.json").write_text(to_json(benches.usual()))
     (folders[AGENTIC] / "agentic.json").write_text(to_json(agentics.usual()))
     found = {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
+    found[OTHER_CAMPAIGN] = next(other_tests.iterdir())
     return found | folders
 
 
@@ -144,7 +153,11 @@ def test_a_damaged_member_is_no_bug(
     folder = tmp_path_factory.mktemp("copy") / whole[reader.of].name
     shutil.copytree(whole[reader.of], folder)
     (folder / reader.file).write_text(json.dumps(document))
-    others = {"OTHER": str(whole[OTHER]), "OTHER_BENCH": str(whole[OTHER_BENCH])}
+    others = {
+        "OTHER": str(whole[OTHER]),
+        "OTHER_CAMPAIGN": str(whole[OTHER_CAMPAIGN]),
+        "OTHER_BENCH": str(whole[OTHER_BENCH]),
+    }
     paths = {"FOLDER": str(folder), "OUT": str(folder.parent / "out"), **others}
     capsys.readouterr()
     code = run([paths.get(word, word) for word in reader.words])

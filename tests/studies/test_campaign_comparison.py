@@ -19,7 +19,13 @@ from msgspec.structs import replace
 from procedures.driving import Silent
 from rich.console import Console
 
-from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureVerdict, ReportedValue
+from inferometer.documents.campaign import (
+    Campaign,
+    ProcedureDocument,
+    ProcedureReason,
+    ProcedureVerdict,
+    ReportedValue,
+)
 from inferometer.documents.campaign_comparison import CampaignComparison, CampaignFigure
 from inferometer.documents.note import WordedNote
 from inferometer.documents.part import to_data, to_json
@@ -28,6 +34,7 @@ from inferometer.errors import PlanError, RecordError
 from inferometer.judge.comparison.campaign_figures import HEADLINES, KINDS
 from inferometer.judge.comparison.campaigns import CampaignCriteria, Repeat, compare_campaigns
 from inferometer.judge.comparison.differences import of_two
+from inferometer.judge.procedure_verdict import verdict_of_campaign
 from inferometer.plan.campaign import campaign
 from inferometer.report.campaign.comparison import console, html, junit, markdown
 from inferometer.report.campaign.redaction import redact
@@ -79,11 +86,31 @@ def a_campaign(number: int, seed: int, tests: Sequence[ProcedureDocument], **cha
     return replace(one, tests=tuple(tests), **{**names, **changes})
 
 
+def consistent(one: Campaign) -> Campaign:
+    """The campaign as its tests make it: their kind, its verdict and its line of throughput."""
+    reasons = {
+        status: ProcedureVerdict(status, (ProcedureReason("planted", status, None, "Planted."),))
+        for status in ("INVALID", "INCONCLUSIVE")
+    } | {"VALID": ProcedureVerdict("VALID", ())}
+    tests = tuple(
+        replace(test, simulated=one.simulated, quick=one.quick, verdict=reasons[test.verdict.status])
+        for test in one.tests
+    )
+    shown = {value.name: value.value for test in tests if test.test == "throughput" for value in test.values}
+    most: Any = shown.get("max_output_tok_s")
+    return replace(
+        one,
+        tests=tests,
+        verdict=verdict_of_campaign([(test.test, test.title, test.verdict) for test in tests]),
+        minimum=replace(one.minimum, max_throughput_tok_s=most),
+    )
+
+
 def saved(folder: Path, campaigns: Sequence[Campaign]) -> str:
     """The campaigns in a folder, as repeats lie."""
     for one in campaigns:
         (folder / one.id).mkdir(parents=True)
-        (folder / one.id / "campaign.json").write_text(to_json(one))
+        (folder / one.id / "campaign.json").write_text(to_json(consistent(one)))
     return str(folder)
 
 

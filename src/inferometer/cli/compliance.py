@@ -94,13 +94,12 @@ def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatem
 
 def _campaign(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
     """As the campaign's document has them; what it lacks is worked out from its run folders."""
-    from inferometer.documents.campaign import CAMPAIGN_SCHEMA, Campaign
-    from inferometer.documents.part import from_json
     from inferometer.judge.compliance.evidence import of_test
     from inferometer.judge.compliance.statement import campaign, comply
     from inferometer.report.compliance import statement_document
+    from inferometer.studies.campaign_file import read_campaign
 
-    document = from_json(path.read_bytes(), Campaign, CAMPAIGN_SCHEMA, str(path))
+    document = read_campaign(path)
     stored = [test.compliance for test in document.tests if test.compliance is not None]
     if document.compliance is not None and len(stored) == len(document.tests):
         return stored, document.compliance

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -75,7 +76,9 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
         RecordError: not JSON, another version, or not such a document.
     """
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    except OverflowError as cause:
+        raise RecordError(f"{where}: {cause}") from cause
     except (ValueError, RecursionError) as cause:
         raise RecordError(f"{where}: not JSON") from cause
     version = data.get("schema") if isinstance(data, dict) else None
@@ -87,6 +90,14 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
         return from_data(data, kind)
     except msgspec.ValidationError as cause:
         raise RecordError(f"{where}: {cause}") from cause
+
+
+def _finite(text: str) -> float:
+    """A number as JSON has it. Raises OverflowError for one that is none, or is beyond what a float holds."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise OverflowError(f"{text[:20]} is no finite number")
+    return number
 
 
 def json_schema(kind: type, title: str) -> dict[str, Any]:

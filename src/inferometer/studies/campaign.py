@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from inferometer import __version__
 from inferometer.documents.campaign import (
-    CAMPAIGN_SCHEMA,
     TEST_SCHEMA,
     EndedBy,
     ProcedureDocument,
@@ -27,7 +26,6 @@ from inferometer.documents.campaign import (
     WorkloadPrint,
 )
 from inferometer.documents.campaign import Campaign as CampaignDocument
-from inferometer.documents.part import from_json
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
@@ -70,6 +68,7 @@ from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
+from inferometer.studies.campaign_file import read_campaign
 from inferometer.studies.stand import Confirm, Stand, stand_of
 from inferometer.studies.workload_cautions import workload_cautions
 
@@ -241,17 +240,7 @@ def _write(tested: Tested, redacted: Sequence[str]) -> None:
 
 def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
     """A campaign's reports, written again out of its document. Raises RecordError."""
-    path = folder / "campaign.json"
-    try:
-        text = path.read_bytes()
-    except OSError as cause:
-        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
-    tested = Tested(folder, from_json(text, CampaignDocument, CAMPAIGN_SCHEMA, str(path)))
-    for table in (one for test in tested.document.tests for one in test.tables):
-        if any(len(row) != len(table.columns) for row in table.rows):
-            raise RecordError(
-                f"{path}: a row of the table {table.name[:60]!r} has not a cell for each column"
-            )
+    tested = Tested(folder, read_campaign(folder / "campaign.json"))
     _write(tested, redacted)
     return tested
 

@@ -7,10 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from inferometer import __version__
-from inferometer.documents.campaign import CAMPAIGN_SCHEMA, Campaign
 from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.note import WITHHELD
-from inferometer.documents.part import from_json
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.judge.comparison.campaign_figures import KINDS
@@ -20,6 +18,7 @@ from inferometer.judge.compliance.of_comparison import complied_by
 from inferometer.plan.saved import restored
 from inferometer.report.campaign.comparison.document import compose
 from inferometer.report.compliance import statement_document
+from inferometer.studies.campaign_file import read_campaign
 from inferometer.studies.comparison import (
     Question,
     declared_by,
@@ -104,11 +103,7 @@ def _files(side: str) -> Iterator[Path]:
 
 def read(path: Path) -> Repeat:
     """One campaign, from its document. Raises RecordError."""
-    try:
-        text = path.read_bytes()
-    except OSError as cause:
-        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
-    document = from_json(text, Campaign, CAMPAIGN_SCHEMA, str(path))
+    document = read_campaign(path)
     if document.redacted or document.reproduction.plan_file == WITHHELD:
         raise RecordError(f"{path}: is redacted, so figures are missing: compare the campaign itself")
     file = document.reproduction.plan_file

@@ -13,12 +13,13 @@ Kept is `satisfied`, which was seen, or `declared`, which is the tester's word a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import get_args
 
 from inferometer.documents.note import Note
-from inferometer.documents.statement import ComplianceLabel, RuleState
+from inferometer.documents.statement import ComplianceLabel, ComplianceStatement, RuleState
 from inferometer.documents.summary import ComplianceBrief, Summary
 from inferometer.judge.compliance import (
     campaign_rules,
@@ -123,12 +124,42 @@ def brief_of(summary: Summary) -> ComplianceBrief:
 
 def label_of(findings: Sequence[Finding], *, simulated: bool = False, cut: bool = False) -> ComplianceLabel:
     """The label that findings give; `cut`: of a test that did not come to its end."""
+    return _label({one.rule.weight for one in findings if one.state in OPEN}, simulated=simulated, cut=cut)
+
+
+def _label(standing: Set[Weight], *, simulated: bool, cut: bool) -> ComplianceLabel:
+    """`standing`: the weights of rules that are violated or unknown."""
     if simulated:
         return "not a measurement"
-    standing = {one.rule.weight for one in findings if one.state in OPEN}
     if cut or "MUST" in standing:
         return "not compliant"
     return "conditionally compliant" if "SHOULD" in standing else "unconditionally compliant"
+
+
+def misstated(
+    stated: ComplianceStatement, *, simulated: bool, cut: bool, least: ComplianceLabel | None = None
+) -> str | None:
+    """What of a statement that was read is not what its own findings come to: its label, its counts or its deviations.
+    `least`: the label is no better than that one."""
+    open_rules = [one for one in stated.findings if one.state in OPEN]
+    own = _label({_weight(one.level) for one in open_rules}, simulated=simulated, cut=cut)
+    label = own if least is None else max(own, least, key=LABELS.index)
+    if stated.label != label:
+        return f"it is labelled {stated.label}, its findings say {label}"
+    counted = Counter((str(_weight(one.level)), str(one.state)) for one in stated.findings)
+    given = {
+        (weight, state): n for weight, states in stated.counts.items() for state, n in states.items() if n
+    }
+    if given != dict(counted):
+        return "its counts are not those of its findings"
+    if sorted(one.id for one in stated.deviations) != sorted(one.id for one in open_rules):
+        return "its deviations are not those of its findings"
+    return None
+
+
+def _weight(level: str) -> Weight:
+    """Of a rule that was read; a level that is none weighs most."""
+    return next((weight for known, weight in WEIGHTS.items() if known == level), "MUST")
 
 
 def comply(evidence: Evidence) -> Statement:
