@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
-from procedures.summaries import stats, summary
+from procedures.summaries import changed, stats, summary
 
+from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.campaign import campaign, of_values, to_json
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guardrail
 from inferometer.procedures.guarded_maximum import lost
 from inferometer.procedures.setup import Setup, another_workload, variant
-from inferometer.procedures.step import Performed, Refused, Switch, runs
+from inferometer.procedures.step import Measured, Performed, Refused, Switch, runs
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -110,6 +111,51 @@ def test_overheads_are_the_checks_times(ran: Alone) -> None:
                 true = np.percentile(later, percent) - np.percentile(without, percent)
                 assert row[f"p{percent}"] == pytest.approx(true, abs=10 if name == "input" else tolerance)
             assert ran.value(f"{name}_overhead_{share:g}") == row["p50"]
+
+
+def test_the_planted_time_of_a_check_lies_in_the_interval_of_its_overhead(ran: Alone) -> None:
+    """Of prompts, to a step of the engine; each interval holds its value, stands in the table, and is far narrower than the
+    medians' own are, for both runs had the same requests."""
+    rows = {(row["overhead"], row["percent"]): row for row in ran.rows("overhead")}
+    for name, _, words in guardrail.OVERHEADS:
+        for share in SHARES:
+            (found,) = [one for one in ran.results.values if one.name == f"{name}_overhead_{share:g}"]
+            assert found.ci is not None
+            low, high = found.ci
+            assert low <= float(found.value or 0) <= high
+            assert (rows[words, share]["low"], rows[words, share]["high"]) == found.ci
+            if name == "input":
+                assert low - STEP_MS <= INPUT_MS <= high + STEP_MS
+                assert high - low < 60
+
+
+def of_requests(ttft: Floats, fingerprint: str) -> Measured:
+    """A run with these times to first tokens, in order of arrival."""
+    nothing = np.full(len(ttft), np.nan)
+    index = np.arange(len(ttft))
+    times = RequestTimes(index, index - index - 1, nothing, ttft, ttft, nothing, nothing)
+    whole = summary(ttft=stats(float(np.median(ttft)), float(ttft.max())))
+    return Measured("r", changed(whole, workload=changed(whole.workload, fingerprint=fingerprint)), times)
+
+
+def test_the_same_requests_are_compared_in_pairs() -> None:
+    """What a request's length makes of its latency is in both runs and cancels: of requests that differ by hundreds of ms an
+    overhead of 8 ms is known to one. Of other requests it is not; and of too few there is no interval."""
+    drawn = np.random.default_rng(3)
+    without = drawn.uniform(50, 500, 400)
+    with_ = without + 8 + drawn.normal(0, 1, 400)
+    made = {("baseline", 50.0): of_requests(without, "a"), ("input", 50.0): of_requests(with_, "a")}
+    ends = guardrail.overhead_interval(made, "input", 50.0, "ttft")
+    assert ends is not None
+    assert ends[0] <= 8 <= ends[1]
+    assert ends[1] - ends[0] < 5
+    other = guardrail.overhead_interval(
+        {**made, ("input", 50.0): of_requests(with_, "b")}, "input", 50.0, "ttft"
+    )
+    assert other is not None
+    assert other[1] - other[0] > 40
+    few = {at: of_requests(one.requests.ttft_ms[:19], "a") for at, one in made.items() if one.requests}
+    assert guardrail.overhead_interval(few, "input", 50.0, "ttft") is None
 
 
 def test_tables_are_those_of_the_records(ran: Alone) -> None:

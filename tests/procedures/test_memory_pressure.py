@@ -102,6 +102,8 @@ def test_the_base_is_what_fits_into_the_cache(crowded: Ran) -> None:
     up; each lasts 120 s at least."""
     assert CROWDED.kv_blocks * 16 // (PROMPT + TEMPLATE + ANSWER - 1) == PLACES
     assert crowded.value("memory-pressure", "base_concurrency") == PLACES
+    base = crowded.test("memory-pressure")["values"][0]
+    assert base["ci"][0] <= PLACES <= base["ci"][1]
     rows = crowded.rows("memory-pressure", "levels")
     assert [(row["percent"], row["concurrency"]) for row in rows] == [
         (100, 5),

@@ -54,7 +54,8 @@ MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
 ANSWERED = 0.99
 """Of the requests of a run whose throughput is held against the maximum."""
 WITH_INTERVAL = {
-    "ttft", "throughput", "itl", "capacity", "fairness", "prefix-cache", "long-context", "cold-start",
+    "ttft", "throughput", "itl", "capacity", "fairness", "prefix-cache", "memory-pressure", "long-context", "guardrail",
+    "cold-start",
 }  # fmt: skip
 """Tests whose headline has an interval, unless there is too little for one."""
 OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}

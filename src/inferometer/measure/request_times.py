@@ -15,14 +15,15 @@ class RequestTimes:
     """One entry a sample, in the order in which they were due.
 
     `index`: of the request in its plan's requests, the same in each run of that plan. `classes`: the number of its class; -1:
-    none. `prompt`: prompt tokens by the server's count, or ours; `ttft_ms`; `cached`: prompt tokens that the server reports
-    as taken from a cache; `shared`: those that the request has in common with others. NaN: not known.
+    none. `prompt`: prompt tokens by the server's count, or ours; `ttft_ms`, `e2e_ms`; `cached`: prompt tokens that the server
+    reports as taken from a cache; `shared`: those that the request has in common with others. NaN: not known.
     """
 
     index: Ints
     classes: Ints
     prompt: Floats
     ttft_ms: Floats
+    e2e_ms: Floats
     cached: Floats
     shared: Floats
 
@@ -33,7 +34,7 @@ class RequestTimes:
         """Those at these places."""
         return RequestTimes(
             self.index[chosen], self.classes[chosen], self.prompt[chosen],
-            self.ttft_ms[chosen], self.cached[chosen], self.shared[chosen],
+            self.ttft_ms[chosen], self.e2e_ms[chosen], self.cached[chosen], self.shared[chosen],
         )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ def request_times(record: Record, samples: Samples) -> RequestTimes:
         record.request_class.codes[rows].astype(np.int64),
         samples.counts.input[order],
         samples.ttft[order],
+        samples.e2e[order],
         np.where(told, record.usage_cached.values[rows], np.nan).astype(np.float64),
         record.input_tokens_shared[rows].astype(np.float64),
     )

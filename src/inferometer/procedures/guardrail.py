@@ -10,8 +10,9 @@ base of the baseline -> for each configuration: switch -> every level at the bas
 | throughput reduction    | (baseline - configuration) / baseline, positive for less, in per cent, of the  |
 |                         | most throughput of each (guarded_maximum.py)                                   |
 
-A difference is of one statistic (mean, P50, P95, P99), at one load level. Every configuration gets the same offered load, that
-of the baseline's percentages: otherwise a slower configuration would be measured at less load, and hide its cost.
+A difference is of one statistic (mean, P50, P95, P99), at one load level; that of medians has an interval. Every configuration
+gets the same offered load, that of the baseline's percentages: otherwise a slower configuration would be measured at less load,
+and hide its cost.
 A configuration that the system cannot be brought into is left out, and its rows say so.
 """
 
@@ -19,11 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Series
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
+from inferometer.measure.median_difference import median_difference
+from inferometer.measure.record import Floats
+from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guarded_maximum
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
@@ -38,7 +44,7 @@ from inferometer.procedures.setup import (
     warm_up_run,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Refused, Run, Steps, Switch, kept, runs
+from inferometer.procedures.step import Measured, Performed, Refused, Run, Steps, Switch, kept, runs
 from inferometer.procedures.summary_access import Metric, samples, stat, success
 
 NAME, SECTION = "guardrail", "5.10"
@@ -56,6 +62,10 @@ OVERHEADS: tuple[tuple[str, Metric, str], ...] = (
 """Configuration, metric, words."""
 
 Levels = Mapping[tuple[str, float], Summary]
+"""By configuration and per cent."""
+Made = Mapping[tuple[str, float], Measured]
+PAIRED = 0.9
+"""Of a run's requests: if fewer were answered in both runs, medians are not compared by pairs."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -87,10 +97,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(
             tables=base_table(setup, plan, done), undecided=(Note("no_saturation_without_guardrails"),)
         )
-    levels: Levels = {
-        (one.step.at.configuration or "", one.step.at.percent or 0.0): one.outcome.summary
+    made = {
+        (one.step.at.configuration or "", one.step.at.percent or 0.0): one.outcome
         for one in runs(done, "level")
     }
+    levels: Levels = {at: one.summary for at, one in made.items()}
     refused = _refused(done)
     labels = {name: LABELS[name] for name in _configurations(setup)}
     most = {name: guarded_maximum.maximum(setup, plan, name, done) for name in labels if name not in refused}
@@ -102,10 +113,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     ]
     missing += [f"the most throughput of {LABELS[name]}" for name, one in most.items() if one.found is None]
     return Results(
-        values=tuple(_values(setup, levels, most, refused)),
+        values=tuple(_values(setup, made, most, refused)),
         tables=(
             *(_latency_table(setup, share, levels, refused) for share in setup.tests.guardrail.percent),
-            _overhead_table(setup, levels),
+            _overhead_table(setup, made),
             guarded_maximum.throughput_table(setup, labels, most, _refusal_notes(refused)),
             *guarded_maximum.climb_table(labels, most), *base_table(setup, plan, done),
         ),
@@ -181,21 +192,48 @@ def overhead(levels: Levels, configuration: str, share: float, metric: Metric, n
     return None if with_ is None or without is None else with_ - without
 
 
+def overhead_interval(made: Made, configuration: str, share: float, metric: Metric) -> Interval | None:
+    """The 95 % interval of the difference of medians (measure/median_difference.py): by pairs of the same request, else of two
+    independent runs."""
+    sides = [made.get((name, share)) for name in (BASELINE, configuration)]
+    known = [one.requests for one in sides if one is not None and one.requests is not None]
+    if len(known) < len(sides):
+        return None
+    before, after = (one.where(np.flatnonzero(~np.isnan(_of(one, metric)))) for one in known)
+    paired = len({one.summary.workload.fingerprint for one in sides if one is not None}) == 1
+    if paired:
+        _, first, second = np.intersect1d(before.index, after.index, return_indices=True)
+        order = np.argsort(first)  # of arrival
+        paired = len(first) >= PAIRED * max(len(before), len(after))
+        if paired:
+            before, after = before.where(first[order]), after.where(second[order])
+    return median_difference(_of(before, metric), _of(after, metric), paired=paired)
+
+
+def _of(requests: RequestTimes, metric: Metric) -> Floats:
+    return requests.ttft_ms if metric == "ttft" else requests.e2e_ms
+
+
 def refusals(summary: Summary | None) -> int | None:
     """Requests refused on grounds of policy."""
     return None if summary is None else summary.refusals.requests
 
 
 def _values(
-    setup: Setup, levels: Levels, most: Mapping[str, Maximum], refused: Mapping[str, str]
+    setup: Setup, made: Made, most: Mapping[str, Maximum], refused: Mapping[str, str]
 ) -> Iterator[Value]:
+    levels = {at: one.summary for at, one in made.items()}
     for share in setup.tests.guardrail.percent:
         for name, metric, words in OVERHEADS:
             if name not in _others(setup):
                 continue
             found = overhead(levels, name, share, metric, "p50")
-            note = Note("of_the_medians") if found is not None else _missing(name, refused)
-            yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", note=note)
+            ends = None if found is None else overhead_interval(made, name, share, metric)
+            chance = ends is not None and ends[0] <= 0 <= ends[1]
+            note = Note("within_chance") if chance else Note("of_the_medians")
+            if found is None:
+                note = _missing(name, refused)
+            yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", ends, note)
     for name in _others(setup):
         less = reduction(most[BASELINE], most[name]) if name in most else None
         why = Note("within_chance") if less is not None and less.by_chance else Note("of_the_maxima")
@@ -257,9 +295,15 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
     )
 
 
-def _overhead_table(setup: Setup, levels: Levels) -> Table:
+def _overhead_table(setup: Setup, made: Made) -> Table:
+    levels = {at: one.summary for at, one in made.items()}
     rows = tuple(
-        (words, share, *(overhead(levels, name, share, metric, statistic) for statistic, _ in STATISTICS))
+        (
+            words,
+            share,
+            *(overhead(levels, name, share, metric, statistic) for statistic, _ in STATISTICS),
+            *(overhead_interval(made, name, share, metric) or (None, None)),
+        )
         for name, metric, words in OVERHEADS
         if name in _others(setup)
         for share in setup.tests.guardrail.percent
@@ -268,6 +312,8 @@ def _overhead_table(setup: Setup, levels: Levels) -> Table:
         Column("overhead", "Overhead"),
         Column("percent", "Load", "%"),
         *(Column(name, label, "ms") for name, label in STATISTICS),
+        Column("low", "P50, 95 % from", "ms"),
+        Column("high", "to", "ms"),
     )
     notes = (
         Note("differences_of_statistics"),

@@ -127,6 +127,7 @@ WORDS: dict[str, Words] = {
             "change": "Of throughput against the baseline's: a minus sign is a fall.",
             "overhead": "Latency with the filter less latency of the baseline (draft 5.10.4).",
         },
+        headline=("overhead",),
     ),
     "cold-start": Words(
         "The system is started again and again without warm-up. Model load time runs to the first healthy "
