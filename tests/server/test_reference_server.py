@@ -178,7 +178,7 @@ def test_the_truth_log_knows_a_request_by_its_prompt_and_when_it_arrived(serve: 
     """The head of text, of parts or of ids; and, where the kernel says so, an arrival on the same clock."""
     port = serve()
     for path, fields in (
-        (CHAT, {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "1" * 40}]}),
+        (CHAT, {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "1" * 200}]}),
         (CHAT, {"messages": [{"role": "user", "content": [{"type": "text", "text": "part"}]}]}),
         (COMPLETIONS, {"prompt": list(range(10))}),
         (COMPLETIONS, {"prompt": ["text"]}),
@@ -189,7 +189,7 @@ def test_the_truth_log_knows_a_request_by_its_prompt_and_when_it_arrived(serve: 
         assert before <= row["received_ns"] <= time.monotonic_ns()
         arrived = row["arrived_ns"]
         assert arrived is None or abs(arrived - row["received_ns"]) < 5 * NS_PER_S
-    assert [row["prompt_head"] for row in truth(port)] == ["1" * 32, "part", "0,1,2,3,4,5,6,7", "text"]
+    assert [row["prompt_head"] for row in truth(port)] == ["1" * 96, "part", "0,1,2,3,4,5,6,7", "text"]
 
 
 def test_the_truth_log_joins_with_what_clients_saw(serve: Serve) -> None:

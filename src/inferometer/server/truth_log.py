@@ -10,7 +10,7 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | `prompt_tokens`  | as counted here                                                                          |
 | `max_tokens`     | as asked for                                                                             |
 | `cached_tokens`  | prompt tokens that came from the prefix cache                                            |
-| `prompt_head`    | the first 32 characters of the (last) prompt; of ids, the first 8 with commas between    |
+| `prompt_head`    | the first 96 characters of the (last) prompt; of ids, the first 8 with commas between    |
 | `arrived_ns`     | the kernel received the request's last byte; null where the kernel does not say          |
 | `received_ns`    | the request's last byte had been read                                                    |
 | `scheduled_ns`   | the first iteration that computed a part of the prompt began; null where none did        |
