@@ -303,6 +303,7 @@ def test_quick_against_full_other_seeds_and_simulations_are_refused(tmp_path: Pa
         document = compared(a, other)
         assert document.outcome == "not_comparable"
         assert [one.code for one in document.checklist if one.forbids] == [item]
+        assert not any("--interleave" in (one.advice or "") for one in document.checklist)
 
 
 def test_throughput_is_normalised_by_price_where_hardware_differs(tmp_path: Path) -> None:

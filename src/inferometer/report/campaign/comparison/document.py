@@ -27,7 +27,7 @@ from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.stats import CONFIDENCE
 from inferometer.report.campaign.comparison import words
 from inferometer.report.comparison.document import SECONDS_AN_HOUR
-from inferometer.report.comparison.words import ITEMS, NORMALISATION, advice, label
+from inferometer.report.comparison.words import ITEMS, NORMALISATION, label
 from inferometer.report.run.composition import moment
 
 
@@ -41,7 +41,9 @@ def compose(
 ) -> CampaignComparison:
     """The document. `names`: those of the sides and, after them, of the A/A sides; `compliance`: the statement on it."""
     checklist = tuple(
-        WordedItem(**asdict(item), title=ITEMS[item.code], message=words.finding(item), advice=advice(item))
+        WordedItem(
+            **asdict(item), title=ITEMS[item.code], message=words.finding(item), advice=words.advice(item)
+        )
         for item in compared.items
     )
     contrasts = tuple(CampaignContrast(label(at), row) for at, row in enumerate(compared.contrasts, start=1))

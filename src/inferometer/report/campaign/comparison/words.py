@@ -39,6 +39,19 @@ BARRED: dict[Bar, str] = {
     "missing": "not every campaign has it",
 }
 
+_ADVICE = {
+    "workload": "Give every side the same plan and --seed; --repeats pairs by seed.",
+    "same_time": "Carry the sides' campaigns out in turn, and say --shared-resources if the systems share any.",
+    "noise": "Carry the A/A campaigns out with the baseline's own plan.",
+}
+"""Where that of a comparison of runs names flags that campaigns have not."""
+
+
+def advice(item: Item) -> str | None:
+    """What to do about an item of the checklist; None: nothing."""
+    usual = words.advice(item)
+    return None if usual is None else _ADVICE.get(item.code, usual)
+
 
 def finding(item: Item) -> str:
     """What was found about an item of the checklist."""
