@@ -42,7 +42,7 @@ class Unanswered(Exception):
     """There is no response. `reason` is of the table above; the text says it in words; `part`: of one that is too large and
     has begun, what had come of it."""
 
-    def __init__(self, reason: str, words: object, part: Response | None = None) -> None:
+    def __init__(self, reason: str, words: str | Exception, part: Response | None = None) -> None:
         super().__init__(str(words) or reason)
         self.reason = reason
         self.part = part
