@@ -17,6 +17,7 @@ from procedures.driving import Silent, carried_out
 from procedures.summaries import simulated
 from pydantic import ValidationError
 
+from benchmarks.headlines.fairness import ONE_AT_A_TIME
 from inferometer.errors import PeerError
 from inferometer.measure.length_cost import by_length, cost_of
 from inferometer.plan.procedure_parameters import Tests
@@ -50,18 +51,6 @@ BLOCKED = Settings(
     token_budget=8192,
 )
 """Four places, and a prompt is computed whole: who comes behind a long one waits 0.2 to 0.8 s for it."""
-UNJUST = Settings(
-    jitter=0,
-    max_batch=1,
-    step_base_ns=50_000,
-    step_per_request_ns=0,
-    prefill_base_ns=0,
-    prefill_per_token_ns=200_000,
-    chunked_prefill=False,
-    token_budget=8192,
-    draft_tokens=31,
-    acceptance=1,
-)
 CLASSES = {"short": ((64, 256), (32, 128)), "long": ((1024, 4096), (256, 1024))}
 
 
@@ -214,11 +203,14 @@ def planted(folder: Path, policy: str, lengths: Sequence[tuple[int, int]], perce
     ]
     tests = Tests.model_validate({"fairness": {"classes": classes, "percent": percent}})
     means = [one.lengths[0].mean() for one in tests.fairness.classes]
-    full = 1e9 / (UNJUST.prefill_per_token_ns * (0.8 * means[0] + 0.2 * means[1]) + 2 * UNJUST.step_base_ns)
+    full = 1e9 / (
+        ONE_AT_A_TIME.prefill_per_token_ns * (0.8 * means[0] + 0.2 * means[1])
+        + 2 * ONE_AT_A_TIME.step_base_ns
+    )
     return alone(
         folder,
         "fairness",
-        replace(UNJUST, policy=policy),
+        replace(ONE_AT_A_TIME, policy=policy),
         mix_of(tests),
         full,
         {"fairness": tests.fairness.model_dump()},
@@ -237,7 +229,7 @@ def test_priority_to_short_requests_is_found(tmp_path: Path) -> None:
 def test_a_class_that_overloads_the_system_alone_gives_no_reading(tmp_path: Path) -> None:
     """One answer at a time, in steps of 20 ms: short requests alone, at the mix's tokens a second, are more than the engine
     makes. The test is undecided, and blames nobody."""
-    slow = replace(UNJUST, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
+    slow = replace(ONE_AT_A_TIME, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
     tests = Tests.model_validate({"fairness": {"duration_s": 60, "requests_per_class": 60}})
     ran = alone(tmp_path, "fairness", slow, mix_of(tests), 9.0, {"fairness": tests.fairness.model_dump()})
     assert [(note.code, note.facts["class"]) for note in ran.results.undecided] == [
