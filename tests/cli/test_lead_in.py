@@ -170,9 +170,9 @@ def test_conversations_are_led_in_by_one_for_each_slot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("load", [["--requests", "40"], ["--duration", "1"]])
 def test_a_live_run_is_led_in_and_its_plan_can_be_carried_out_again(load: list[str], tmp_path: Path) -> None:
-    """Two workers, by count and by time: a duration counts from the first measured request, and the slots stay in use behind it
-    until the last measured one has ended: of what a worker sends later, a slot has at most one request, sent before that end
-    was read. `rerun` measures as much again."""
+    """Two workers, by count and by time: a duration counts from the first measured request, there is a lead-out, and it is of
+    no more requests than were measured. `rerun` measures as much again. How soon after the last measured end a worker stops is
+    for the machine to say: that it stops there is held in virtual time (tests/drive/test_pacer.py)."""
     flags = [*SMALL, "--concurrency", "4", "--warmup", "4", "--workers", "2", *load]
     finish("run", *flags, "--out", str(tmp_path / "one"))
     finish("rerun", str(only(tmp_path / "one")), "--out", str(tmp_path / "two"))
@@ -186,9 +186,7 @@ def test_a_live_run_is_led_in_and_its_plan_can_be_carried_out_again(load: list[s
             assert len(measured) == 40
         else:
             assert 0.5e9 < last - begin < 2e9
-        for worker in (0, 1):
-            end = max(row["t_end"] for row in measured if row["worker"] == worker)
-            assert sum(row["worker"] == worker and row["t_submit"] > end for row in lead) <= 2
+        assert 0 < len([row for row in lead if row["cycle"]]) <= len(measured)
 
 
 def test_a_workload_file_leads_in_with_the_requests_of_its_warm_up(tmp_path: Path) -> None:
