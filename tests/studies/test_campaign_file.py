@@ -20,7 +20,7 @@ Change = Callable[[dict[str, Any]], object]
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a quick simulated campaign, with a copy for sharing."""
     out = tmp_path_factory.mktemp("campaigns")
-    words = ["test", "throughput", "long-context", "--quick", "--simulate", "--preset", "tiny-cpu"]
+    words = ["test", "throughput", "ttft", "--quick", "--simulate", "--preset", "tiny-cpu"]
     run([*words, "--redact", "capacity", "--quiet", "--out", str(out)])
     return next(out.iterdir()) / "campaign.json"
 
@@ -31,6 +31,12 @@ def first(document: dict[str, Any]) -> dict[str, Any]:
     return test
 
 
+def second(document: dict[str, Any]) -> dict[str, Any]:
+    """The test of TTFT."""
+    test: dict[str, Any] = document["tests"][1]
+    return test
+
+
 def turned(value: dict[str, Any]) -> None:
     """Its interval the other way round."""
     value["ci"] = [2.0, 1.0]
@@ -38,6 +44,15 @@ def turned(value: dict[str, Any]) -> None:
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "the headline": (lambda one: first(one)["values"][0].update(value=99_999.0), "max_output_tok_s"),
+    "a negative headline": (
+        lambda one: second(one)["values"][0].update(value=-1.0),
+        "nothing measured can be",
+    ),
+    "a headline of 0": (lambda one: second(one)["values"][0].update(value=0), "nothing measured can be"),
+    "a text for a headline": (
+        lambda one: second(one)["values"][0].update(value="fast"),
+        "'fast', which nothing measured can be",
+    ),
     "the minimum report": (lambda one: one["minimum"].update(max_throughput_tok_s=1.0), "minimum report"),
     "an interval": (lambda one: turned(first(one)["values"][0]), "ends before it begins"),
     "no finite number": (lambda one: first(one)["values"][0].update(value=float("nan")), "no finite number"),

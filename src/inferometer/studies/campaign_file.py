@@ -20,6 +20,7 @@ from inferometer.documents.campaign import (
 from inferometer.documents.part import from_json
 from inferometer.documents.results import Figure, Interval, Series
 from inferometer.errors import RecordError
+from inferometer.judge.comparison.campaign_figures import unmeasurable
 from inferometer.judge.compliance.statement import LABELS, misstated
 from inferometer.judge.procedure_verdict import worst
 
@@ -86,6 +87,9 @@ def _of_test(test: ProcedureDocument) -> Iterator[str]:
     yield from (
         f"the interval of {one.name[:60]!r} ends before it begins" for one in test.values if _turned(one.ci)
     )
+    false = unmeasurable(test)
+    if false is not None:
+        yield f"{false.name[:60]!r} of {name} is {str(false.value)[:40]!r}, which nothing measured can be"
     yield from (problem for table in test.tables for problem in _of_table(table))
     yield from (problem for figure in test.figures for problem in _of_figure(figure))
 

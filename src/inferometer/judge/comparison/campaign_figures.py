@@ -26,24 +26,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from inferometer.documents.campaign import ProcedureDocument, ReportedValue
+from inferometer.documents.note import WITHHELD
 
 PER_DOLLAR, PER_GPU = "output_tok_dollar_h", "tok_per_gpu_s"
 MAXIMUM = "max_output_tok_s"
+
+
+Least = Literal["above 0", "from 0", "any"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What figures whose name matches `pattern` are. `more`: more is better; `points`: they are in per cent, and differences
     are percentage points; `level`: they are levels that were tried, `rate` or `concurrency`; `tokens`: they hang on how tokens
-    are counted."""
+    are counted; `least`: what they can be, above 0, from 0 on, or as differences any number."""
 
     pattern: str
     more: bool
     points: bool = False
     level: str | None = None
     tokens: bool = False
+    least: Least = "above 0"
 
     def matches(self, name: str) -> bool:
         """Whether a value of this name is such a figure."""
@@ -64,7 +70,7 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
         Kind(r"optimum|knee(_tpot|_e2e)?|saturation|peak_rate", more=True, level="rate"),
         Kind(r"peak_output_tok_s", more=True, tokens=True),
     ),
-    "itl": (Kind(r"itl_([bc]_)?p(50|99)_[\d.]+|tail_ratio_[\d.]+", more=False),),
+    "itl": (Kind(r"itl_([bc]_)?p(50|99)_[\d.]+|tail_ratio_[\d.]+", more=False, least="from 0"),),
     "capacity": (
         Kind(r"max_concurrency", more=True, level="concurrency"),
         Kind(r"throughput_at_max", more=True, tokens=True),
@@ -72,18 +78,21 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
     "fairness": (
         Kind(r"jain", more=True),
         Kind(r"jain_e2e", more=True, tokens=True),
-        Kind(r"starvation_.+", more=False, points=True),
+        Kind(r"starvation_.+", more=False, points=True, least="from 0"),
         Kind(r"(inflation|slowdown)_.+", more=False),
     ),
-    "prefix-cache": (Kind(r"ttft_reduction_.+|hit_rate_.+|throughput_improvement", more=True, points=True),),
+    "prefix-cache": (
+        Kind(r"ttft_reduction_.+|throughput_improvement", more=True, points=True, least="any"),
+        Kind(r"hit_rate_.+", more=True, points=True, least="from 0"),
+    ),
     "memory-pressure": (
         Kind(r"base_concurrency", more=True, level="concurrency"),
         Kind(r"ttft_p99_growth", more=False),
     ),
-    "long-context": (Kind(r"us_per_token|exponent", more=False, tokens=True),),
+    "long-context": (Kind(r"us_per_token|exponent", more=False, tokens=True, least="any"),),
     "guardrail": (
-        Kind(r".+_overhead_[\d.]+", more=False),
-        Kind(r"throughput_reduction_.+", more=False, points=True),
+        Kind(r".+_overhead_[\d.]+", more=False, least="any"),
+        Kind(r"throughput_reduction_.+", more=False, points=True, least="any"),
     ),
     "cold-start": (Kind(r"load_time|cold_start_latency|second_ttft", more=False),),
 }
@@ -140,6 +149,20 @@ def figures_of(test: ProcedureDocument) -> Iterator[Named]:
         again = f"#{seen[value.name]}" if seen[value.name] > 1 else ""
         step = None if kind.level is None else _step(test, kind.level, float(number))
         yield Named(f"{test.test}.{value.name}{again}", kind, value, float(number), step)
+
+
+def unmeasurable(test: ProcedureDocument) -> ReportedValue | None:
+    """The first value of a test that is no number, or one that nothing measured can be, where it is one of those compared."""
+    for value in test.values:
+        kind = next((one for one in KINDS.get(test.test, ()) if one.matches(value.name)), None)
+        if kind is None or value.value in (None, WITHHELD):
+            continue
+        number = value.value
+        if isinstance(number, bool | str) or (number < 0 and kind.least != "any"):
+            return value
+        if number == 0 and kind.least == "above 0":
+            return value
+    return None
 
 
 def headline_among(test: str, names: Sequence[str]) -> str | None:
