@@ -117,6 +117,16 @@ def test_text_that_comes_all_at_once_was_not_streamed(run: Any) -> None:
     assert found(run, "streamed", event_ns=bunched(1.0), plan=whole).status == "na"
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.54, 1.0])
+def test_a_disclosed_output_filter_explains_answers_that_were_held_back(run: Any, share: float) -> None:
+    """Law: held-back answers are noted where the plan says that an output filter is on, and only there. Nothing held: pass."""
+    for disclosed, status in ((True, "note"), (False, None), (None, None)):
+        plan = {"sut": {"guardrails": {"output_filter": disclosed}}}
+        check = found(run, "streamed", event_ns=bunched(share), plan=plan)
+        assert (check.status == "note") == (status == "note")
+        assert found(run, "streamed", plan=plan).status == "pass"
+
+
 @pytest.mark.parametrize(("tokens", "status"), [(1, "na"), (4, "fail"), (None, "na")])
 def test_one_event_is_a_stream_only_of_one_token(run: Any, tokens: int | None, status: str) -> None:
     """Law: a single event with text that usage says holds several tokens is an answer come at once."""

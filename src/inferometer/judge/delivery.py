@@ -20,11 +20,16 @@ seen from here. A share is taken to be above a limit if its 95 % interval is, so
 Text that was held and then sent on at a pace of its own does not arrive together. It shows where TTFT grows with the length of
 the answer that follows (measure/length_wait.py). That is evidence of a whole set of answers and of none of them, and a server
 that admits requests by the length they ask for may look like it: unsure, whatever the share.
+
+An output filter holds answers back until it has checked them: that is what it is for, and what draft 5.10 measures. Where the
+plan discloses one (draft 4.8.1), answers that arrive together are noted with it: TTFT is the time to the first text that it lets
+through, and no verdict rests on whose waiting it is.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
@@ -42,6 +47,15 @@ HELD_SHARE = 0.01
 
 def streamed(plan: Plan, measurement: Measurement) -> Check:
     """Share of the answers of several tokens, read promptly, that were held back, but for those that we may have merged."""
+    found = _streamed(plan, measurement)
+    if plan.sut.guardrails.output_filter and found.status in ("fail", "unsure") and found.value is not None:
+        if found.facts.get("of") in (None, "p99", "few"):
+            return replace(found, status="note", facts=found.facts | {"of": "filter"})
+    return found
+
+
+def _streamed(plan: Plan, measurement: Measurement) -> Check:
+    """The same, whatever filters are disclosed."""
     seen = measurement.tokens.delivery
     facts: Facts = {
         "held": seen.held,

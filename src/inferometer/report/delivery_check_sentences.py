@@ -52,6 +52,16 @@ DELIVERY: dict[str, Wording] = {
         {"unsure": "Send more requests, or use more workers (--workers) if the client read late."},
         {("held", "judged"): "Held back: {held} of {judged}."},
     ),
+    "streamed:filter": Wording(
+        "Streaming",
+        "share",
+        {
+            "note": "Some of the multi-token answers were held back, as an output filter does, and the plan discloses one: TTFT "
+            "is the time to the first text that it lets through, and TPOT is the pace after it.",
+        },
+        {},
+        {("held", "judged"): "Held back: {held} of {judged}."},
+    ),
     "streamed:p99": Wording(
         "Streaming",
         "share",
