@@ -6,8 +6,10 @@ from benchmarks.headlines import (
     capacity,
     cold_start,
     fairness,
+    guardrail,
     itl,
     long_context,
+    memory_pressure,
     tradeoff,
     ttft,
 )
@@ -21,8 +23,11 @@ HEADLINES: dict[str, Headline] = {
         itl.HEADLINE,
         capacity.HEADLINE,
         fairness.HEADLINE,
+        memory_pressure.HEADLINE,
+        memory_pressure.NEAR,
         long_context.HEADLINE,
         long_context.SEARCH,
+        guardrail.HEADLINE,
         cold_start.HEADLINE,
     )
 }
