@@ -10,21 +10,25 @@ seed of its own, the same seeds in both pools. From these, comparisons of N repe
 
 An A/A comparison of a simulated engine at equal seeds would be of equal numbers; at disjoint seeds all chances differ, those of
 the workload too, which real repeats share. Comparisons of one pool share campaigns, so their rates are less certain than those
-of as many independent ones. The tests are quick ones with short requests.
+of as many independent ones; DRAWN of the possible ones are drawn. The tests are quick ones with short requests.
 
-    python -m benchmarks.campaign_comparison FOLDER [SEED...]    makes what FOLDER lacks of both pools, and prints the rates
+    python -m benchmarks.campaign_comparison FOLDER SEED...   # the campaigns of both pools at these seeds, but for those there
+    python -m benchmarks.campaign_comparison FOLDER           # what comparisons of the campaigns in FOLDER come to
 """
 
 from __future__ import annotations
 
-import itertools
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from inferometer.cli.terminal import Screen
+from inferometer.errors import RecordError
 from inferometer.judge.comparison.campaigns import CampaignCriteria, Repeat, compare_campaigns
 from inferometer.plan.campaign import Campaign, EngineChoice, campaign
 from inferometer.run.ui import Ui
@@ -36,7 +40,9 @@ SLOWER = (
     "prefill_attention=0.212ns",
 )  # fmt: skip
 POOLS: dict[str, tuple[str, ...]] = {"a": (), "slower": SLOWER}
-SEEDS = tuple(range(1, 9))
+REPEATS = (3, 5)
+DRAWN = 400
+"""Comparisons of a kind."""
 NAMES = ("throughput", "capacity", "ttft", "long-context")
 FLAGS: dict[str, object] = {
     "--input-tokens": "uniform(60,140)",
@@ -59,39 +65,60 @@ def plan_of(pool: str, seed: int) -> Campaign:
     )  # fmt: skip
 
 
-def carry_out_pool(pool: str, seeds: Sequence[int], folder: Path, ui: Ui) -> None:
-    """The pool's campaigns at these seeds, except those that `folder` has already."""
+def known(folder: Path) -> dict[str, dict[int, Repeat]]:
+    """The campaigns in `folder` by pool and seed; without those that were broken off or that this version does not read."""
+    found: dict[str, dict[int, Repeat]] = {pool: {} for pool in POOLS}
+    for path in sorted(folder.glob("*/campaign.json")):
+        pool, _, seed = path.parent.name.rpartition("-")
+        try:
+            found[pool][int(seed)] = read(path)
+        except RecordError as cause:
+            print(f"left out: {cause}", file=sys.stderr)
+    return found
+
+
+def carry_out(
+    folder: Path, seeds: Sequence[int], ui: Ui, wanted: Callable[[str, int], Campaign] = plan_of
+) -> None:
+    """The campaigns of both pools at these seeds, but for those there; one that was broken off is made again. Their runs are
+    not kept."""
+    done = known(folder)
     for seed in seeds:
-        place = folder / f"{pool}-{seed}"
-        if (place / "campaign.json").is_file():
-            continue
-        place.mkdir(parents=True)
-        conduct_in(place, plan_of(pool, seed), ui, lambda _: None, f"benchmarks {pool} {seed}")
+        for pool in POOLS:
+            if seed in done[pool]:
+                continue
+            place = folder / f"{pool}-{seed}"
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            conduct_in(place, wanted(pool, seed), ui, lambda _: None, f"benchmarks {pool} {seed}")
+            shutil.rmtree(place / "runs")
 
 
-def numbered(side: Sequence[Repeat]) -> list[Repeat]:
+Sides = tuple[list[Repeat], list[Repeat]]
+
+
+def numbered(side: Iterable[Repeat]) -> list[Repeat]:
     """The campaigns as repeats 1, 2, 3 ... of one plan, whatever their seeds were."""
     return [replace(one, facts=replace(one.facts, seed=at)) for at, one in enumerate(side, start=1)]
 
 
-def null_sides(pool: Sequence[Repeat], repeats: int) -> Iterator[tuple[list[Repeat], list[Repeat]]]:
-    """Every division of campaigns of one pool into two sides, each once."""
-    for first in itertools.combinations(range(len(pool)), repeats):
-        others = [at for at in range(len(pool)) if at not in first]
-        for second in itertools.combinations(others, repeats):
-            if first < second:
-                yield numbered([pool[at] for at in first]), numbered([pool[at] for at in second])
+def null_sides(pool: Sequence[Repeat], repeats: int) -> Iterator[Sides]:
+    """Two sides of campaigns of one pool, none of them twice."""
+    rng = np.random.default_rng(repeats)
+    for _ in range(DRAWN if len(pool) >= 2 * repeats else 0):
+        drawn = [pool[at] for at in rng.permutation(len(pool))[: 2 * repeats]]
+        yield numbered(drawn[:repeats]), numbered(drawn[repeats:])
 
 
-def planted_sides(
-    pool: Sequence[Repeat], slower: Sequence[Repeat], repeats: int
-) -> Iterator[tuple[list[Repeat], list[Repeat]]]:
-    """Every choice of seeds, with the campaigns of both pools."""
-    for chosen in itertools.combinations(range(len(pool)), repeats):
-        yield [pool[at] for at in chosen], [slower[at] for at in chosen]
+def planted_sides(pool: Mapping[int, Repeat], slower: Mapping[int, Repeat], repeats: int) -> Iterator[Sides]:
+    """Campaigns of both pools at the same seeds."""
+    rng, seeds = np.random.default_rng(repeats), sorted(set(pool) & set(slower))
+    for _ in range(DRAWN if len(seeds) >= repeats else 0):
+        drawn = [seeds[at] for at in rng.permutation(len(seeds))[:repeats]]
+        yield [pool[seed] for seed in drawn], [slower[seed] for seed in drawn]
 
 
-def verdicts(sides: Iterator[tuple[list[Repeat], list[Repeat]]], metrics: tuple[str, ...]) -> Counter[str]:
+def verdicts(sides: Iterable[Sides], metrics: tuple[str, ...]) -> Counter[str]:
     """How often each deciding figure was called what, and how often any of them was called worse or better."""
     found: Counter[str] = Counter()
     for pair in sides:
@@ -104,26 +131,24 @@ def verdicts(sides: Iterator[tuple[list[Repeat], list[Repeat]]], metrics: tuple[
     return found
 
 
-def main() -> None:
-    """Make the pools, and print what comparisons of them come to."""
-    folder, *given = sys.argv[1:]
-    seeds = tuple(map(int, given)) or SEEDS
-    for pool in POOLS:
-        carry_out_pool(pool, seeds, Path(folder), Screen(quiet=True))
-    pools = {
-        pool: [read(Path(folder) / f"{pool}-{seed}" / "campaign.json") for seed in seeds] for pool in POOLS
-    }
-    for repeats in (3, 4, 5):
+def main(folder: Path, seeds: Sequence[int]) -> None:
+    """Make campaigns, or print what comparisons of them come to."""
+    if seeds:
+        carry_out(folder, seeds, Screen(quiet=True))
+        return
+    pools = known(folder)
+    print({name: len(found) for name, found in pools.items()})
+    for repeats in REPEATS:
         for metrics in ((), *((name,) for name in NAMES)):
             asked = ", ".join(metrics) or "all headlines"
             sides = {
-                "A/A": null_sides(pools["a"], repeats),
+                "A/A": null_sides(list(pools["a"].values()), repeats),
                 "planted": planted_sides(pools["a"], pools["slower"], repeats),
             }
             for kind, pairs in sides.items():
-                if found := verdicts(pairs, metrics):
-                    print(f"{repeats} repeats, {asked}, {kind}: {dict(sorted(found.items()))}", flush=True)
+                found = verdicts(pairs, metrics)
+                print(f"{repeats} repeats, {asked}, {kind}: {dict(sorted(found.items()))}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), [int(one) for one in sys.argv[2:]])
