@@ -22,8 +22,8 @@ the answer that follows (measure/length_wait.py). That is evidence of a whole se
 that admits requests by the length they ask for may look like it: unsure, whatever the share.
 
 An output filter holds answers back until it has checked them: that is what it is for, and what draft 5.10 measures. Where the
-plan discloses one (draft 4.8.1), answers that arrive together are noted with it: TTFT is the time to the first text that it lets
-through, and no verdict rests on whose waiting it is.
+plan discloses one (draft 4.8.1), answers that arrive together are noted with it: TTFT is the time to the first text that it
+lets through, and no verdict rests on whose waiting it is.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ HELD_SHARE = 0.01
 def streamed(plan: Plan, measurement: Measurement) -> Check:
     """Share of the answers of several tokens, read promptly, that were held back, but for those that we may have merged."""
     found = _streamed(plan, measurement)
-    if plan.sut.guardrails.output_filter and found.status in ("fail", "unsure") and found.value is not None:
-        if found.facts.get("of") in (None, "p99", "few"):
-            return replace(found, status="note", facts=found.facts | {"of": "filter"})
+    doubtful = found.status in ("fail", "unsure") and found.value is not None
+    if plan.sut.guardrails.output_filter and doubtful and found.facts.get("of") in (None, "p99", "few"):
+        return replace(found, status="note", facts=found.facts | {"of": "filter"})
     return found
 
 

@@ -56,8 +56,8 @@ DELIVERY: dict[str, Wording] = {
         "Streaming",
         "share",
         {
-            "note": "Some of the multi-token answers were held back, as an output filter does, and the plan discloses one: TTFT "
-            "is the time to the first text that it lets through, and TPOT is the pace after it.",
+            "note": "Some of the multi-token answers were held back, as an output filter does, and the plan discloses one: "
+            "TTFT is the time to the first text that it lets through, and TPOT is the pace after it.",
         },
         {},
         {("held", "judged"): "Held back: {held} of {judged}."},
