@@ -56,6 +56,11 @@ def of_values(results: Results) -> dict[str, Answer]:
     }
 
 
+def as_given(plan: Plan) -> Plan:
+    """The default workload."""
+    return plan
+
+
 def nothing_known(preset: str, plan: Plan) -> KnownLimits:
     """A test that finds out all that it needs by itself."""
     del preset, plan
@@ -68,8 +73,8 @@ class Headline:
 
     `parameters`: those of all tests, by the preset and whether it is quick; `truths`: by the names of figures, of which the
     first is the headline; `answers`: the same figures out of a test's results. `engine`: in place of the preset's; `known`:
-    what an earlier test of a campaign has measured, so that all searches try the same levels. `part`: of a test with several
-    headlines.
+    what an earlier test of a campaign has measured, so that all searches try the same levels. `workload`: in place of the
+    default one. `part`: of a test with several headlines.
     """
 
     test: str
@@ -80,6 +85,7 @@ class Headline:
     engine: Callable[[str], str | Chosen] = str
     known: Callable[[str, Plan], KnownLimits] = nothing_known
     slos: Sequence[str] = field(default=())
+    workload: Callable[[Plan], Plan] = as_given
     part: str = ""
 
     @property
@@ -101,7 +107,7 @@ class Search:
 
 def searched(headline: Headline, preset: str, seed: int, *, quick: bool = False) -> Search:
     """The answers and the verdict of one test, as a campaign gives them."""
-    plan = plan_of(seed, slos=headline.slos)
+    plan = headline.workload(plan_of(seed, slos=headline.slos))
     tests = Tests.model_validate(dict(headline.parameters(preset, quick)))
     setup = Setup(plan, tests, headline.known(preset, plan))
     procedure = PROCEDURES[headline.test]

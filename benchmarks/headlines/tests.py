@@ -20,8 +20,11 @@ HEADLINES: dict[str, Headline] = {
     for one in (
         ttft.HEADLINE,
         tradeoff.HEADLINE,
+        tradeoff.FALLING,
         itl.HEADLINE,
+        itl.BUSY,
         capacity.HEADLINE,
+        capacity.NOISY,
         fairness.HEADLINE,
         memory_pressure.HEADLINE,
         memory_pressure.NEAR,
