@@ -297,6 +297,19 @@ def test_an_interrupted_run_does_not_blame_the_server_for_what_was_cancelled(run
     assert drained.facts["by_error"] == {"cancelled": 100}
 
 
+@pytest.mark.parametrize(
+    ("n", "late", "status"), [(55, 0, "pass"), (55, 1, "unsure"), (55, 2, "fail"), (1200, 1, "pass")]
+)
+def test_a_single_late_request_may_be_chance(run: Any, n: int, late: int, status: str) -> None:
+    """Law: where requests are so few that one of them is what P99 is made of, one late one leaves the run undecided, and two
+    do not; among many, one is within what is accepted."""
+    delay = {
+        name: lambda v: v + 3 * MS * (np.arange(len(v)) >= len(v) - late)
+        for name in ("t_taken", "t_send", "t_submit")
+    }
+    assert judge(*run(n=n, **delay)).check("lateness").status == status
+
+
 def test_connecting_anew_is_not_the_clients_lateness(run: Any) -> None:
     """Law: setting up a connection for a request is the plan's or the server's time; one opened ahead excuses nothing."""
     _, _, record = run()

@@ -41,9 +41,15 @@ ARRIVALS: dict[str, Wording] = {
             "pass": "99\u202f% of the requests were sent at most {value} after they were due; up to {limit} is accepted.",
             "fail": "One request in a hundred was sent {value} or more after it was due, more than the accepted {limit}: the "
             "load was not the requested load.",
+            "unsure": "A single request was sent more than the accepted {limit} after it was due, which may be chance; of so "
+            "few requests it is more than one in a hundred (P99 {value}).",
             "na": "No request was sent, so none was late.",
         },
-        {"fail": "Use more workers (--workers), lower the rate, or give the client a dedicated machine."},
+        {
+            "unsure": "Send more requests; if some are late again, use more workers (--workers), lower the rate, or give the "
+            "client a dedicated machine.",
+            "fail": "Use more workers (--workers), lower the rate, or give the client a dedicated machine.",
+        },
         _LATE,
     ),
     "lateness:closed": Wording(
