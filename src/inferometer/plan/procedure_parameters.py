@@ -288,8 +288,8 @@ class MemoryPressure(Parameters):
         "completions_per_slot": 1,
         "initial": 8,
         "maximum": 64,
-        "ttft_p99_ms": 3_000.0,
-        "input_tokens": 8_192,
+        "ttft_p99_ms": 1_500.0,
+        "input_tokens": 4_096,
         "output_tokens": 64,
     }
 
