@@ -67,7 +67,7 @@ def measured(folder: Path) -> Path:
 
 
 def campaign_of(folder: Path, where: Path, compliance: ComplianceStatement | None = None) -> Path:
-    """A campaign's folder with one test of one run."""
+    """A campaign's folder with one test of one run, as another version wrote it: what that reckoned is not held to its runs."""
     (where / "runs").mkdir(parents=True)
     shutil.copytree(
         folder, where / "runs" / "one", ignore=shutil.ignore_patterns("journal", "*.arrow*", "*.html")
@@ -83,7 +83,7 @@ def campaign_of(folder: Path, where: Path, compliance: ComplianceStatement | Non
         verdict=VALID,
         compliance=compliance,
     )
-    whole = replace(empty, tests=(test,), verdict=VALID, compliance=compliance)
+    whole = replace(empty, version="0.0.1", tests=(test,), verdict=VALID, compliance=compliance)
     (where / "campaign.json").write_text(to_json(whole))
     return where
 
@@ -164,6 +164,12 @@ def test_what_cannot_be_judged_is_refused_in_words(
     (tmp_path / "died").mkdir()
     assert "inferometer recover" in refused(capsys, tmp_path / "died")
     assert "has ttft" in refused(capsys, folder, "--test", "itl")
+    (tmp_path / "killed" / "runs").mkdir(parents=True)
+    (tmp_path / "killed" / "tests.json").write_text("{}")
+    of_campaign = refused(capsys, tmp_path / "killed")
+    assert "ended before its first test was over" in of_campaign
+    assert "inferometer rerun" in of_campaign
+    assert "inferometer recover" not in of_campaign
     (tmp_path / "campaign.json").write_text("{}")
     assert "its format is 'None'; this version of inferometer reads" in refused(capsys, tmp_path)
     (tmp_path / "campaign.json").write_text("no")

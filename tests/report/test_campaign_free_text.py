@@ -21,7 +21,8 @@ from inferometer.plan.workload import KINDS, MixtureWorkload, workload_of
 from inferometer.report.campaign.redaction import redact
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.studies.campaign import SHAREABLE, carry_out, rewritten
+from inferometer.studies.campaign import SHAREABLE, carry_out
+from inferometer.studies.campaign_runs import rewritten
 from inferometer.studies.stand import Virtual
 
 SYSTEM = {

@@ -23,7 +23,8 @@ from inferometer.procedures.step import Switched
 from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.studies.campaign import SHAREABLE, Tested, carry_out, foreseen, rewritten
+from inferometer.studies.campaign import SHAREABLE, Tested, carry_out, foreseen
+from inferometer.studies.campaign_runs import rewritten
 from inferometer.studies.stand import Virtual
 
 SCHEMA = json.loads(generated("campaign"))
@@ -134,8 +135,9 @@ def test_what_holds_no_plan_is_refused_in_words(tmp_path: Path, text: str) -> No
 
 
 def test_reports_can_be_written_again_and_redacted_later(whole: Tested, tmp_path: Path) -> None:
-    """Out of campaign.json alone."""
+    """Out of campaign.json, beside the same runs."""
     (tmp_path / "campaign.json").write_bytes((whole.folder / "campaign.json").read_bytes())
+    (tmp_path / "runs").symlink_to(whole.folder / "runs")
     assert rewritten(tmp_path, ("capacity",)).document == whole.document
     assert (tmp_path / "report.html").read_bytes() == (whole.folder / "report.html").read_bytes()
     shared = (tmp_path / SHAREABLE / "campaign.json").read_bytes()
@@ -147,6 +149,7 @@ def test_a_system_that_falls_over_ends_its_test_with_what_was_learned(tmp_path: 
     """Exit code 5, the runs before, partial results, and the next test is still tried."""
     tested = carried(tmp_path / "c", small("ttft", "capacity"), Failing(ENGINE, after))
     assert tested.exit_code == 5
+    assert rewritten(tested.folder, ()).document == tested.document
     first, second = tested.document.tests
     assert [len(first.runs), len(second.runs)] == [after, 0]
     for test in (first, second):

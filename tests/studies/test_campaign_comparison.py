@@ -73,11 +73,12 @@ def a_test(name: str, values: Mapping[str, float], **changes: Any) -> ProcedureD
 
 
 def a_campaign(number: int, seed: int, tests: Sequence[ProcedureDocument], **changes: Any) -> Campaign:
-    """A measured campaign of its own time and name."""
+    """A measured campaign of its own time and name, by a version whose figures are not held to runs, which it has none of."""
     one = simulated()
     seeded = replace(one.reproduction, seeds=(seed,))
     names: Any = {
         "id": f"campaign-{number}",
+        "version": "planted",
         "started": f"2026-01-02T{number % 24:02}:04:05.000Z",
         "simulated": False,
         "reproduction": seeded,

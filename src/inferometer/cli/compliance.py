@@ -48,13 +48,13 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
     if run is None or level is not None:
         wanted = "RUN, or --list" if run is None else "--list, of which it is a part"
         raise PlanError([Problem("--level" if level else "RUN", f"needs {wanted}")])
-    tests, together = _statements(run)
+    tests, together, remark = _statements(run)
     if test is not None:
         tests, known = [one for one in tests if one.test == test], [one.test for one in tests]
         if not tests:
             raise PlanError([Problem("--test", f"{test} is not in {run}, which has {', '.join(known)}")])
         together = None
-    say(_json(tests, together) if as_json else _text(tests, together))
+    say(_json(tests, together, remark) if as_json else _text(tests, together, remark))
     return 0
 
 
@@ -67,20 +67,25 @@ def _rules(level: str | None, *, as_json: bool) -> str:
     return json.dumps(to_data(rules), ensure_ascii=False) if as_json else "\n".join(catalogue_lines(rules))
 
 
-def _json(tests: list[ComplianceStatement], together: ComplianceStatement | None) -> str:
+Statements = tuple[list["ComplianceStatement"], "ComplianceStatement | None", str]
+"""Of each test, of all together, and a remark on how much is known of them, or nothing."""
+
+
+def _json(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> str:
     from inferometer.documents.part import to_data
 
-    return json.dumps({"tests": to_data(tests), "campaign": to_data(together)}, ensure_ascii=False)
+    found = {"tests": to_data(tests), "campaign": to_data(together), "remark": remark or None}
+    return json.dumps(found, ensure_ascii=False)
 
 
-def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None) -> str:
+def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> str:
     from inferometer.report.compliance import lines
 
     shown = [*tests, *([] if together is None else [together])]
-    return "\n\n".join("\n".join(lines(one)) for one in shown)
+    return "\n\n".join([*filter(None, [remark]), *("\n".join(lines(one)) for one in shown)])
 
 
-def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
+def _statements(path: Path) -> Statements:
     """The statements on the tests that are there, and the one on all of them. Raises RecordError."""
     from inferometer.judge.compliance.evidence import of_run
     from inferometer.judge.compliance.statement import comply
@@ -89,25 +94,27 @@ def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatem
     whole = path / "campaign.json" if path.is_dir() else path
     if whole.is_file() and whole.name not in FILES and not (path / "summary.json").is_file():
         return _campaign(whole)
-    return [statement_document(comply(of_run(_summary(path))))], None
+    return [statement_document(comply(of_run(_summary(path))))], None, ""
 
 
-def _campaign(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
+def _campaign(path: Path) -> Statements:
     """As the campaign's document has them; what it lacks is worked out from its run folders."""
     from inferometer.judge.compliance.evidence import of_test
     from inferometer.judge.compliance.statement import campaign, comply
+    from inferometer.report.campaign.overview import unchecked
     from inferometer.report.compliance import statement_document
-    from inferometer.studies.campaign_file import read_campaign
+    from inferometer.studies.campaign_runs import read_held
 
-    document = read_campaign(path)
+    document = read_held(path)
     stored = [test.compliance for test in document.tests if test.compliance is not None]
     if document.compliance is not None and len(stored) == len(document.tests):
-        return stored, document.compliance
+        return stored, document.compliance, unchecked(document.unchecked)
     folder = path.parent / "runs"
     evidence = [
         of_test(test, {ran.run: _summary(folder / ran.run) for ran in test.runs}) for test in document.tests
     ]
-    return [statement_document(comply(one)) for one in evidence], statement_document(campaign(evidence))
+    tests = [statement_document(comply(one)) for one in evidence]
+    return tests, statement_document(campaign(evidence)), unchecked(document.unchecked)
 
 
 def _summary(folder: Path) -> Summary:
@@ -119,6 +126,11 @@ def _summary(folder: Path) -> Summary:
     if not folder.is_dir():
         raise RecordError(f"{folder}: not a folder of a run or a campaign")
     path = folder / "summary.json"
+    if (folder / "tests.json").is_file():
+        raise RecordError(
+            f"{folder}: a campaign that was ended before its first test was over, so it has no campaign.json. Its runs are in "
+            f"{folder / 'runs'}, and each can be judged by itself; `inferometer rerun {folder}` carries the campaign out again"
+        )
     if not path.is_file():
         raise RecordError(
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"

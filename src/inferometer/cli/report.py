@@ -41,7 +41,7 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
 
     if (run / "campaign.json").is_file():
         from inferometer.cli.terminal import show_campaign
-        from inferometer.studies.campaign import rewritten
+        from inferometer.studies.campaign_runs import rewritten
 
         tested = rewritten(run, redact)
         show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))

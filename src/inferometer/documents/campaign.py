@@ -21,6 +21,8 @@ CAMPAIGN_SCHEMA: Final = "inferometer/campaign/4"
 
 EndedBy = Literal["interrupted", "server", "plan", "instrument"]
 """Why a test is partial."""
+Unchecked = Literal["redacted", "version", "runs_missing", "runs_unreadable"]
+"""Why a document's figures could not be held against its runs when it was read."""
 
 
 class ProcedureReason(Part, frozen=True):
@@ -73,13 +75,16 @@ class ReportedTable(Part, frozen=True):
 
 
 class StateSwitch(Part, frozen=True):
-    """The system brought into a state before a run."""
+    """The system brought into a state before a run. `seconds`: of a server that was started, to its first healthy answer;
+    `runs_before`: how many of the test's runs came before."""
 
     what: str
     state: str
     status: Literal["verified", "declared", "contradicted"]
     how: str | None
     evidence: str | None
+    seconds: float | None = None
+    runs_before: int | None = None
 
 
 class Conditions(Part, frozen=True, omit_defaults=True, rename={"class_name": "class"}):
@@ -114,9 +119,21 @@ class ProcedureRun(Part, frozen=True):
     fingerprint: str | None
 
 
+class RefusedStep(Part, frozen=True):
+    """A run of which nothing could be sent (`part`, `at`), or a state that the system could not be brought into (`what`,
+    `state`). `why`: the message; `runs_before`: how many of the test's runs came before."""
+
+    part: str | None
+    at: Conditions | None
+    what: str | None
+    state: str | None
+    why: str
+    runs_before: int
+
+
 class ProcedureDocument(Part, frozen=True):
     """One test of the draft. `ended_by`, `problem`: why it is partial; None: it is whole. `parameters`: those of the test;
-    `plan`: the resolved base plan, as `plan.json` has it."""
+    `plan`: the resolved base plan, as `plan.json` has it; `refused`: steps that could not be carried out."""
 
     schema: Literal["inferometer/test/4"]
     version: str
@@ -142,6 +159,7 @@ class ProcedureDocument(Part, frozen=True):
     figures: tuple[Figure, ...]
     notes: tuple[WordedNote, ...]
     undecided: tuple[WordedNote, ...]
+    refused: tuple[RefusedStep, ...] = ()
 
 
 class MethodRow(Part, frozen=True):
@@ -194,7 +212,8 @@ class Reproduction(Part, frozen=True):
 
 
 class Campaign(Part, frozen=True):
-    """Several tests of one system, in the order they were carried out."""
+    """Several tests of one system, in the order they were carried out. `unchecked`: of one that was read, why its figures could
+    not be held against its runs; None: they were, or it was just carried out."""
 
     schema: Literal["inferometer/campaign/4"]
     version: str
@@ -214,3 +233,4 @@ class Campaign(Part, frozen=True):
     compliance: ComplianceStatement | None
     reproduction: Reproduction
     redacted: tuple[Literal["capacity"], ...] | None
+    unchecked: Unchecked | None = None

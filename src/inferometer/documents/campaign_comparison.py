@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from inferometer.documents.campaign import Unchecked
 from inferometer.documents.comparison import (
     ConfigurationDifference,
     Difference,
@@ -37,7 +38,7 @@ class ComparedTest(Part, frozen=True):
 
 
 class ComparedCampaign(Part, frozen=True):
-    """A campaign of a side."""
+    """A campaign of a side. `unchecked`: why its figures could not be held against its runs; None: they were."""
 
     id: str
     seed: int
@@ -46,6 +47,7 @@ class ComparedCampaign(Part, frozen=True):
     simulated: bool
     quick: bool
     tests: tuple[ComparedTest, ...]
+    unchecked: Unchecked | None = None
 
 
 class CampaignSide(Part, frozen=True):

@@ -47,6 +47,8 @@ from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, run
 from inferometer.procedures.summary_access import growth, percent, rate, statistic, steps_of
 
 NAME, SECTION = "fairness", "5.6"
+BY_REQUEST = True
+"""Intervals are by the requests that several runs have in common."""
 
 UNFAIR = 0.9
 """Draft 5.6.4: below this, J says that the system is significantly unfair."""

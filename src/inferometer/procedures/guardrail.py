@@ -48,6 +48,8 @@ from inferometer.procedures.step import Measured, Performed, Refused, Run, Steps
 from inferometer.procedures.summary_access import Metric, samples, stat, success
 
 NAME, SECTION = "guardrail", "5.10"
+BY_REQUEST = True
+"""Intervals are by the requests that several runs have in common."""
 
 LABELS = {"baseline": "Baseline", "input": "Input Filter", "output": "Output Filter", "full": "Full Filter"}
 FILTERS = {"baseline": (False, False), "input": (True, False), "output": (False, True), "full": (True, True)}

@@ -52,6 +52,8 @@ from inferometer.procedures.step import Performed, Run, Steps, Switch, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
+BY_REQUEST = True
+"""Intervals are by the requests that several runs have in common."""
 
 RECOMMENDED = "code-completion"
 WAVES = 2

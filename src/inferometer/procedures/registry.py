@@ -28,13 +28,14 @@ from inferometer.procedures.step import Performed, Steps
 @dataclass(frozen=True, slots=True)
 class Procedure:
     """One test: its name, its section of the draft, its steps, its results, and the plan of one of its levels as far as it is
-    known before the start."""
+    known before the start. `by_request`: its results need the requests of its runs one by one, not the summaries alone."""
 
     name: str
     section: str
     steps: Callable[[Setup], Steps]
     results: Callable[[Setup, Sequence[Performed]], Results]
     planned: Callable[[Setup], Plan]
+    by_request: bool
 
 
 def _procedure(module: ModuleType) -> Procedure:
@@ -44,6 +45,7 @@ def _procedure(module: ModuleType) -> Procedure:
         module.steps,
         module.results,
         getattr(module, "planned", _as_it_is),
+        getattr(module, "BY_REQUEST", False),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
@@ -96,17 +97,7 @@ def assess(folder: RunFolder) -> Assessment:
     check_of_one_run(folder, own, facts)
     plan = as_measured(own, facts)
     table = read_table(folder.record, RECORD)
-    record = Record.from_tables(
-        table,
-        read_table(folder.pulse, PULSE),
-        interrupted=facts.interrupted,
-        timestamp_source=facts.timestamp_source,
-        deaths=facts.dead_workers,
-        replay=None if facts.trace is None else _replay(facts.trace),
-        classes=facts.classes,
-        single_use=facts.single_use,
-        own_cpu=facts.own_cpu,
-    )
+    record = _record(folder, facts, table)
     scraped = exported(folder, plan, facts)
     server_metrics = scraped.translated
     samples = samples_of(plan, record)
@@ -123,6 +114,28 @@ def assess(folder: RunFolder) -> Assessment:
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
+
+
+def requests_of(folder: RunFolder) -> RequestTimes:
+    """The successful requests of a sealed run, as `assess` has them. Raises RecordError."""
+    facts = read_facts(folder)
+    plan = as_measured(saved.read(folder.plan), facts)
+    record = _record(folder, facts, read_table(folder.record, RECORD))
+    return request_times(record, samples_of(plan, record))
+
+
+def _record(folder: RunFolder, facts: RunFacts, table: pa.Table) -> Record:
+    return Record.from_tables(
+        table,
+        read_table(folder.pulse, PULSE),
+        interrupted=facts.interrupted,
+        timestamp_source=facts.timestamp_source,
+        deaths=facts.dead_workers,
+        replay=None if facts.trace is None else _replay(facts.trace),
+        classes=facts.classes,
+        single_use=facts.single_use,
+        own_cpu=facts.own_cpu,
+    )
 
 
 def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:

@@ -22,6 +22,7 @@ from inferometer.documents.campaign import (
     TEST_SCHEMA,
     EndedBy,
     ProcedureDocument,
+    ProcedureVerdict,
     Reproduction,
     WorkloadPrint,
 )
@@ -32,7 +33,6 @@ from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply, deviations_of
-from inferometer.judge.procedure_verdict import verdict_of_test
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import NAMES, Parameters
@@ -61,14 +61,12 @@ from inferometer.report.campaign.document import compose
 from inferometer.report.campaign.files import write_reports
 from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.campaign.redaction import redact
-from inferometer.report.campaign.titles import headline_of
-from inferometer.report.campaign.verdict import verdict_document, verdict_of
+from inferometer.report.campaign.verdict import verdict_of
 from inferometer.report.compliance import statement_document
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
-from inferometer.studies.campaign_file import read_campaign
 from inferometer.studies.stand import Confirm, Stand, stand_of
 from inferometer.studies.workload_cautions import workload_cautions
 
@@ -112,7 +110,7 @@ def foreseen(campaign: Campaign) -> list[str]:
             continue
         procedure = PROCEDURES[name]
         setup = Setup(campaign.plan, campaign.tests)
-        findings = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
+        findings = deviations_of(name, parameters_of(setup, name), procedure.planned(setup))
         broken = [one for one in findings if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
         for note in dict.fromkeys(
@@ -136,7 +134,8 @@ def _counted(rules: int) -> str:
     return f"{rules} rule{'' if rules == 1 else 's'}"
 
 
-def _parameters(setup: Setup, name: str) -> Parameters:
+def parameters_of(setup: Setup, name: str) -> Parameters:
+    """Those of one test."""
     attribute = next(attribute for attribute, test in NAMES.items() if test == name)
     parameters: Parameters = getattr(setup.tests, attribute)
     return parameters
@@ -180,7 +179,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
         one = _Test(
             requested,
             PROCEDURES[name],
-            Setup(requested.plan, requested.tests, known, _max_batch(requested), quick=requested.quick),
+            Setup(requested.plan, requested.tests, known, max_batch(requested), quick=requested.quick),
             stand,
             folder,
             ui,
@@ -206,10 +205,10 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
                 summaries=summaries,
                 verdict=verdict_of(documents, summaries),
                 compliance=statement_document(campaign_statement(evidence)) if evidence else None,
-                reproduction=_reproduction(requested, command, documents),
+                reproduction=reproduction(requested, command, documents),
             ),
         )
-        _write(tested, requested.redact)
+        write(tested, requested.redact)
         if isinstance(one.failure, RecordError | InstrumentError):
             raise one.failure
         if document.ended_by == "interrupted":
@@ -222,13 +221,14 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
     return tested
 
 
-def _max_batch(requested: Campaign) -> int | None:
+def max_batch(requested: Campaign) -> int | None:
     """The largest batch of the reference engine, where that is what is tested."""
     own = requested.simulated or requested.plan.target.url is None
     return choose(requested.engine.preset, requested.engine.settings).settings.max_batch if own else None
 
 
-def _write(tested: Tested, redacted: Sequence[str]) -> None:
+def write(tested: Tested, redacted: Sequence[str]) -> None:
+    """The reports of a campaign, and a copy without what is `redacted`. Raises RecordError."""
     write_reports(tested.folder, tested.document)
     if redacted:
         document = tested.document
@@ -236,13 +236,6 @@ def _write(tested: Tested, redacted: Sequence[str]) -> None:
             document = redact(document, what)
         (tested.folder / SHAREABLE).mkdir(exist_ok=True)
         write_reports(tested.folder / SHAREABLE, document)
-
-
-def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
-    """A campaign's reports, written again out of its document. Raises RecordError."""
-    tested = Tested(folder, read_campaign(folder / "campaign.json"))
-    _write(tested, redacted)
-    return tested
 
 
 State = frozenset[tuple[str, str]]
@@ -337,7 +330,8 @@ class _Test:
         if finding.summary.run.interrupted:
             raise Interrupted
         self.states.append(self.state)
-        measured = Measured(finding.folder.name, finding.summary, finding.requests)
+        requests = finding.requests if self.procedure.by_request else None
+        measured = Measured(finding.folder.name, finding.summary, requests)
         if shared:
             self.warm[self._state()] = measured
         return measured
@@ -358,17 +352,10 @@ class _Test:
         return switched
 
     def _document(self, started: int) -> ProcedureDocument:
-        procedure, base, results = self.procedure, self.setup.plan, self.results
+        procedure, base = self.procedure, self.setup.plan
         made = list(zip(runs(self.done), self.states, strict=True))
-        measured = [
-            MeasuredRun(one.outcome.run, one.step.part, one.step.at, one.outcome.summary, state)
-            for one, state in made
-        ]
-        values = shown.values(results)
-        headline = headline_of(procedure.name, values)
-        judgement = verdict_of_test(procedure.name, measured, self.problem, results.undecided, headline)
         title, objective = PURPOSES[procedure.name]
-        return ProcedureDocument(
+        empty = ProcedureDocument(
             schema=TEST_SCHEMA,
             version=__version__,
             test=procedure.name,
@@ -381,19 +368,25 @@ class _Test:
             quick=self.campaign.quick,
             ended_by=self.ended_by,
             problem=self.problem,
-            parameters=_parameters(self.setup, procedure.name).model_dump(mode="json"),
+            parameters=parameters_of(self.setup, procedure.name).model_dump(mode="json"),
             plan=resolved(base),
             plan_hash=plan_hash(base),
-            verdict=verdict_document(judgement),
+            verdict=ProcedureVerdict("VALID", ()),
             compliance=None,
             switches=shown.switches(self.done),
             runs=tuple(shown.measured_run(one, state) for one, state in made),
-            values=values,
-            tables=shown.tables(results),
-            figures=shown.figures(results),
-            notes=shown.notes(results.notes),
-            undecided=shown.notes(results.undecided),
+            values=(),
+            tables=(),
+            figures=(),
+            notes=(),
+            undecided=(),
+            refused=shown.refused(self.done),
         )
+        measured = [
+            MeasuredRun(one.outcome.run, one.step.part, one.step.at, one.outcome.summary, state)
+            for one, state in made
+        ]
+        return shown.with_results(empty, measured, self.results)
 
 
 def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -> Performed:
@@ -405,7 +398,7 @@ def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -
     return Performed(step, outcome)
 
 
-def _reproduction(campaign: Campaign, command: str, tests: Sequence[ProcedureDocument]) -> Reproduction:
+def reproduction(campaign: Campaign, command: str, tests: Sequence[ProcedureDocument]) -> Reproduction:
     """All that is needed to do it again (draft C.2, section 6)."""
     prints = dict.fromkeys(
         (test.test, run.fingerprint) for test in tests for run in test.runs if run.fingerprint is not None

@@ -18,7 +18,7 @@ from inferometer.judge.compliance.of_comparison import complied_by
 from inferometer.plan.saved import restored
 from inferometer.report.campaign.comparison.document import compose
 from inferometer.report.compliance import statement_document
-from inferometer.studies.campaign_file import read_campaign
+from inferometer.studies.campaign_runs import read_held
 from inferometer.studies.comparison import (
     Question,
     declared_by,
@@ -103,7 +103,7 @@ def _files(side: str) -> Iterator[Path]:
 
 def read(path: Path) -> Repeat:
     """One campaign, from its document. Raises RecordError."""
-    document = read_campaign(path)
+    document = read_held(path)
     if document.redacted or document.reproduction.plan_file == WITHHELD:
         raise RecordError(f"{path}: is redacted, so figures are missing: compare the campaign itself")
     file = document.reproduction.plan_file

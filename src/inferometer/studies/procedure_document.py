@@ -6,22 +6,78 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from inferometer.documents.campaign import ProcedureRun, ReportedTable, ReportedValue, StateSwitch
+from inferometer.documents.campaign import (
+    ProcedureDocument,
+    ProcedureRun,
+    RefusedStep,
+    ReportedTable,
+    ReportedValue,
+    StateSwitch,
+)
 from inferometer.documents.note import Note, WordedNote
 from inferometer.documents.results import Cell, Figure, Series
+from inferometer.judge.compliance.evidence import MeasuredRun
+from inferometer.judge.procedure_verdict import verdict_of_test
 from inferometer.metrics.statistics import RoughPercentile
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched
+from inferometer.procedures.step import Performed, PerformedRun, Refused, Run, Switch, Switched, is_run
 from inferometer.report.campaign.notes import with_words, worded
+from inferometer.report.campaign.titles import headline_of
+from inferometer.report.campaign.verdict import verdict_document
+
+
+def with_results(
+    document: ProcedureDocument, measured: Sequence[MeasuredRun], results: Results
+) -> ProcedureDocument:
+    """A test's document with what its runs came to, and the verdict on that."""
+    found = values(results)
+    headline = headline_of(document.test, found)
+    judgement = verdict_of_test(document.test, measured, document.problem, results.undecided, headline)
+    return replace(
+        document,
+        verdict=verdict_document(judgement),
+        values=found,
+        tables=tables(results),
+        figures=figures(results),
+        notes=notes(results.notes),
+        undecided=notes(results.undecided),
+    )
 
 
 def switches(done: Sequence[Performed]) -> tuple[StateSwitch, ...]:
     """The states that the system was brought into, in their order."""
     return tuple(
-        StateSwitch(one.step.what, one.step.state, one.outcome.status, one.outcome.how, one.outcome.evidence)
-        for one in done
+        StateSwitch(
+            one.step.what,
+            one.step.state,
+            one.outcome.status,
+            one.outcome.how,
+            one.outcome.evidence,
+            one.outcome.seconds,
+            before,
+        )
+        for before, one in _counted(done)
         if isinstance(one.step, Switch) and isinstance(one.outcome, Switched)
     )
+
+
+def refused(done: Sequence[Performed]) -> tuple[RefusedStep, ...]:
+    """The steps that could not be carried out, in their order."""
+    return tuple(
+        RefusedStep(one.step.part, one.step.at, None, None, one.outcome.why, before)
+        if isinstance(one.step, Run)
+        else RefusedStep(None, None, one.step.what, one.step.state, one.outcome.why, before)
+        for before, one in _counted(done)
+        if isinstance(one.outcome, Refused)
+    )
+
+
+def _counted(done: Sequence[Performed]) -> Iterable[tuple[int, Performed]]:
+    """What was done, each with the number of runs before it."""
+    before = 0
+    for one in done:
+        yield before, one
+        before += is_run(one)
 
 
 def measured_run(done: PerformedRun, state: Mapping[str, str]) -> ProcedureRun:

@@ -8,7 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureVerdict, ReportedValue
+from inferometer.documents.campaign import (
+    Campaign,
+    ProcedureDocument,
+    ProcedureVerdict,
+    ReportedValue,
+    Unchecked,
+)
 from inferometer.documents.note import WITHHELD
 from inferometer.report import checks
 from inferometer.report.campaign import compliance, titles
@@ -20,6 +26,12 @@ REDACTED = (
     "REDACTED",
     "Figures that reveal how much load the system sustains are omitted (draft 7.1), so this report cannot be repeated.",
 )
+UNCHECKED: dict[Unchecked, str] = {
+    "redacted": "a copy for sharing names no runs",
+    "version": "another version of the instrument wrote them",
+    "runs_missing": "not all run folders lie beside it",
+    "runs_unreadable": "a run beside it cannot be read",
+}
 MEANINGS = {
     "VALID": "Every run behind these tests can be trusted, and every search was settled.",
     "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
@@ -65,13 +77,22 @@ def in_order(campaign: Campaign) -> list[ProcedureDocument]:
 def banners(
     document: Campaign | ProcedureDocument, redacted: Sequence[str] | None = None
 ) -> list[tuple[str, str]]:
-    """What nobody may overlook, each with its meaning: simulated, redacted, quick."""
+    """What nobody may overlook, each with its meaning: simulated, unchecked, redacted, quick."""
     simulated = (checks.SIMULATED, checks.SIMULATED_MEANS)
+    why = unchecked(document.unchecked) if isinstance(document, Campaign) else ""
     return [
         *([simulated] if document.simulated else []),
+        *([("UNCHECKED", why)] if why else []),
         *([REDACTED] if redacted else []),
         *([QUICK] if document.quick else []),
     ]
+
+
+def unchecked(why: Unchecked | None) -> str:
+    """That a campaign's figures were held against nothing, in a sentence; empty: they were."""
+    if why is None:
+        return ""
+    return f"Figures are as campaign.json has them and were not held against the runs: {UNCHECKED[why]}."
 
 
 def row(test: ProcedureDocument) -> OverviewRow:

@@ -85,6 +85,7 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
         compliance=_statement(campaign.compliance, names),
         reproduction=_reproduction(campaign.reproduction),
         redacted=("capacity",),
+        unchecked=campaign.unchecked,
     )
     # The notes of C.1 again, out of what is left.
     return replace(redacted, minimum=replace(redacted.minimum, notes=deviations.notes(redacted)))

@@ -125,4 +125,5 @@ def _campaign(one: Repeat) -> ComparedCampaign:
             )
             for test in document.tests
         ),
+        unchecked=document.unchecked,
     )

@@ -15,6 +15,7 @@ from inferometer.documents.campaign_comparison import (
 )
 from inferometer.documents.comparison import Estimate, Item, Outcome, WordedItem
 from inferometer.metrics.statistics import Interval
+from inferometer.report.campaign.overview import unchecked
 from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.comparison import words
 from inferometer.report.figures import clean, figure
@@ -128,7 +129,7 @@ def cost(side: CampaignSide) -> str:
 
 
 def reservations(label: str, campaigns: Sequence[ComparedCampaign]) -> list[str]:
-    """Tests of a side that are not VALID, or partial, with why and how often."""
+    """Tests of a side that are not VALID, or partial, with why and how often; and campaigns that are unchecked."""
     found: dict[tuple[str, str], int] = {}
     for one in campaigns:
         for test in one.tests:
@@ -137,10 +138,16 @@ def reservations(label: str, campaigns: Sequence[ComparedCampaign]) -> list[str]
             why = ", ".join(dict.fromkeys(test.reasons))
             said = f"{test.status}{f' by {why}' if why else ''}{', ended early' if test.partial else ''}"
             found[test.test, said] = found.get((test.test, said), 0) + 1
-    return [
+    unsure = [
+        f"{label}, {clean(one.id)}: {unchecked(one.unchecked)}"
+        for one in campaigns
+        if one.unchecked is not None
+    ]
+    tests = [
         f"{label}, {clean(test)}: {clean(said)} ({count} of {len(campaigns)})"
         for (test, said), count in found.items()
     ]
+    return [*unsure, *tests]
 
 
 def conclusion(
