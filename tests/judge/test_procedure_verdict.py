@@ -194,6 +194,74 @@ def test_what_kept_a_test_from_its_answer_is_said_first() -> None:
     assert [one.code for one in faulty.objections] == ["lateness", "undecided"]
 
 
+@pytest.mark.parametrize(
+    ("test", "part", "completed", "failed", "refused", "expected"),
+    [
+        ("ttft", "level", 126, 174, 0, ["failures"]),
+        ("ttft", "level", 290, 10, 0, ["failures"]),
+        ("ttft", "level", 298, 2, 0, []),
+        ("ttft", "level", 19, 1, 0, []),  # one of twenty may be one in a hundred
+        ("long-context", "level", 15, 5, 0, ["failures"]),
+        ("long-context", "climb-800", 15, 5, 0, []),
+        ("itl", "base-level", 126, 174, 0, []),
+        ("guardrail", "level", 100, 50, 50, []),
+        ("guardrail", "level", 100, 50, 10, ["failures"]),
+        ("tradeoff", "level", 126, 174, 0, []),
+        ("memory-pressure", "level", 126, 174, 0, []),
+    ],
+)
+def test_times_of_those_that_were_answered_settle_nothing_where_others_failed(
+    test: str, part: str, completed: int, failed: int, refused: int, expected: list[str]
+) -> None:
+    """In tests at loads that a system is to carry. Only where it is sure that more than one in a hundred failed; what was
+    refused was answered, and where a test looks for the load at which a system fails, it is to fail."""
+    counts = {"requests.completed": completed, "requests.failed": failed}
+    observed = run(counts | {"refusals": Refusals(refused, {})}, part)
+    found = verdict_of_test(test, [observed], None, ())
+    assert [one.code for one in found.objections] == expected
+    assert found.status == ("INCONCLUSIVE" if expected else "VALID")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "expected"),
+    [
+        ({"sut.model": "another"}, {}, [("model_changed", "INVALID", 2)]),
+        ({"sut.observed.server": "engine/2"}, {}, [("server_changed", "INCONCLUSIVE", 2)]),
+        ({"sut.observed.server": None}, {}, []),
+        ({"sut.model": "another"}, {"guardrails": "full"}, []),
+    ],
+)
+def test_runs_of_several_systems_have_no_answer_together(
+    changes: dict[str, Any], state: dict[str, str], expected: list[tuple[str, str, int]]
+) -> None:
+    """Of another model none; a server that names itself otherwise may be another. One that was switched may be meant to be. The
+    same holds of runs of several tests."""
+    first, other = (
+        run({"sut.observed.server": "engine/1"}),
+        run({"sut.observed.server": "engine/1"} | changes),
+    )
+    switched = MeasuredRun(other.name, other.part, other.at, other.summary, state)
+    found = judged(first, switched, first, switched)
+    assert [(one.code, one.status, one.runs) for one in found.objections] == expected
+    document = simulated_test()
+    ran = [
+        ProcedureRun(name, "level", Conditions(), "why", made, "VALID", None)
+        for name, made in (("a", {}), ("b", state))
+    ]
+    tests = [msgspec.structs.replace(document, test=one.run, runs=(one,)) for one in ran]
+    verdict = verdict_of(tests, {"a": first.summary, "b": other.summary})
+    assert [(one.code, one.status) for one in verdict.reasons] == [one[:2] for one in expected]
+
+
+def test_a_campaign_without_tests_that_were_asked_for_is_not_whole() -> None:
+    """Whatever the others came to; those that are missing are named."""
+    done = [simulated_test()]
+    assert verdict_of(done, {}, ["ttft"]).status == "VALID"
+    verdict = verdict_of(done, {}, ["capacity", "ttft", "itl"])
+    assert (verdict.status, [one.code for one in verdict.reasons]) == ("INCONCLUSIVE", ["incomplete"])
+    assert "capacity, itl" in verdict.reasons[0].message
+
+
 def headline(
     value: float | str | None, ci: tuple[float, float] | None, *, few: bool = False
 ) -> ReportedValue:

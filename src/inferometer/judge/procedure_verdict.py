@@ -2,12 +2,16 @@
 
 A test drives a system where it fails, on purpose. So what a run's verdict says of the system (it failed requests, its queue
 grew, few samples came of it) is the test's own subject, and only what it says of the instrument and of the words sent counts
-here, and whether the value that stands for the test is known. Runs that only estimate where to look do not count.
+here, and whether the value that stands for the test is known. Runs that only estimate where to look do not count. Tests that
+stay where a system works are about its latencies, and these are of the requests that succeeded: failures leave them open.
 
 | reason          | when                                                                    | makes the test |
 | --------------- | ----------------------------------------------------------------------- | -------------- |
 | a check's code  | it failed, or is unsure, in a run that counts                           | as in the run  |
 | `contradicted`  | the system was not in the state that it was switched to                 | INVALID        |
+| `model_changed` | its runs were answered by several models, in one state                  | INVALID        |
+| `server_changed` | the server called itself by several names or versions, in one state    | INCONCLUSIVE   |
+| `failures`      | a test of SERVING, and surely more than 1 % of a run's requests failed  | INCONCLUSIVE   |
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
 | `unmeasured`    | its headline was not measured, and nothing of the above says why        | INCONCLUSIVE   |
@@ -19,7 +23,9 @@ here, and whether the value that stands for the test is known. Runs that only es
 
 A campaign is as good as its worst test, and as what its tests say of each other: `maximum_exceeded`, where a run of another
 test on the same workload, in the same state and with all but 1 % of its requests answered, gave more output tokens per second
-than 5.2's maximum, beyond the intervals of both. The maximum is then none, and the campaign INCONCLUSIVE.
+than 5.2's maximum, beyond the intervals of both: the maximum is then none, and the campaign INCONCLUSIVE. `model_changed` and
+`server_changed` hold of the runs of all tests, too. `incomplete`: tests that were asked for were not carried out, since the
+program was ended before them; INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, P
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
+from inferometer.judge.checks import ERROR_RATE
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.delivery import AT_ONCE_SHARE
 from inferometer.judge.judge import OF_THE_INSTRUMENT
@@ -60,6 +67,10 @@ WITH_INTERVAL = {
 """Tests whose headline has an interval, unless there is too little for one."""
 OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
 """Tests whose headline is reckoned with medians of several runs."""
+SERVING = {"ttft", "itl", "fairness", "prefix-cache", "long-context", "guardrail"}
+"""Tests at loads that the system is to carry, headlined by latencies."""
+OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm"}
+"""Parts of their runs whose latencies the headlines are of."""
 WIDE = 2.0
 """Of an interval's ends: a value that may as well be twice as much is not known."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
@@ -103,6 +114,8 @@ def verdict_of_test(
     if completed and not any(completed):
         objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
     objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
+    objections += changes([(one.name, one.state, one.summary) for one in runs])
+    objections += _failures(test, runs)
     counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
     if test in OF_SINGLE_REQUESTS and _streamed_together(runs):
         counting -= {"streamed"}
@@ -135,6 +148,35 @@ def _streamed_together(runs: Sequence[MeasuredRun]) -> bool:
     held, judged = (sum(check.facts.get(name) or 0 for check in checks) for name in ("held", "judged"))
     interval = wilson(held, judged)
     return interval is not None and interval[1] <= AT_ONCE_SHARE
+
+
+def _failures(test: str, runs: Sequence[MeasuredRun]) -> Iterator[Objection]:
+    """Runs in which surely more requests failed than a run may lose and still tell of latencies. What was refused was
+    answered."""
+    for one in runs if test in SERVING else ():
+        counts, refused = one.summary.requests, one.summary.refusals.requests
+        failed = max(0, counts.failed + counts.cancelled - refused)
+        ended = counts.completed + refused + failed
+        interval = wilson(failed, ended)
+        if one.part in OF_LATENCIES and interval is not None and interval[0] > ERROR_RATE:
+            note = Note("failures", {"failed": failed, "ended": ended}, True)
+            yield Objection("failures", "INCONCLUSIVE", one.name, note)
+
+
+def changes(runs: Iterable[tuple[str, Mapping[str, str], Summary]]) -> Iterator[Objection]:
+    """That runs were not all of one system, by what it called itself: each by its name, the state it was made in, and its
+    summary. Another state may be another server's: it is held against its own runs alone."""
+    models: dict[object, str] = {}
+    servers: dict[object, str] = {}
+    for name, state, summary in runs:
+        key, server = tuple(sorted(state.items())), summary.sut.observed.server
+        model = models.setdefault(key, summary.sut.model or "")
+        if (summary.sut.model or "") != model:
+            facts: dict[str, Fact] = {"first": model, "then": summary.sut.model}
+            yield Objection("model_changed", "INVALID", name, Note("model_changed", facts))
+        if server is not None and servers.setdefault(key, server) != server:
+            said: dict[str, Fact] = {"first": servers[key], "then": server}
+            yield Objection("server_changed", "INCONCLUSIVE", name, Note("server_changed", said))
 
 
 def _of_headline(
@@ -213,6 +255,22 @@ def beyond_maximum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, S
     facts: dict[str, Fact] = {"output_tok_s": rate, "test": title, "maximum": value.value}
     note = Note("maximum_exceeded", facts, True)
     return Objection("maximum_exceeded", "INCONCLUSIVE", run, note, len(found))
+
+
+def unfinished(asked: Sequence[str], tests: Sequence[ProcedureDocument]) -> Iterator[Objection]:
+    """That tests which were asked for, by their names, are not among those of a campaign."""
+    done = {one.test for one in tests}
+    missing = tuple(name for name in asked if name not in done)
+    if missing:
+        yield Objection("incomplete", "INCONCLUSIVE", None, Note("tests_not_carried_out", {"tests": missing}))
+
+
+def of_one_system(
+    tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]
+) -> tuple[Objection, ...]:
+    """That the tests of a campaign were not all of one system. `summaries`: of the runs, by their names."""
+    made = [(run.run, run.state, summaries[run.run]) for test in tests for run in test.runs]
+    return _merged(list(changes(made)))
 
 
 def _least(summary: Summary) -> float:

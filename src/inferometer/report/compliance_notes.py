@@ -537,6 +537,18 @@ VERDICT: Mapping[str, Words] = {
     "headline_not_measured": "The headline, {label}, was not measured; beside it stands why.",
     "headline_without_interval": "The headline, {label}, has no 95 % interval: there is too little to tell how far off it is.",
     "headline_interval_wide": "The 95 % interval of the headline, {label}, is too wide to say much: {low} to {high}.",
+    "failures": (
+        "{failed:d} of {ended:d} requests failed. Times are of those that were answered: of the others nobody knows how long "
+        "they would have taken."
+    ),
+    "model_changed": (
+        "The server answered with {first} first and with {then} later, in the same state: the runs are not of one model. Name "
+        "one with --model."
+    ),
+    "server_changed": (
+        "The server called itself {first} first and {then} later, in the same state: the runs may not be of one system."
+    ),
+    "tests_not_carried_out": "Asked for and not carried out, because the program was ended before: {tests}.",
     "maximum_exceeded": (
         "{test} saw {output_tok_s} output tokens per second on the same workload, more than the maximum of {maximum}: "
         "that is none."

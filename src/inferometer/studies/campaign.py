@@ -203,7 +203,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
                 quick=requested.quick,
                 tests=documents,
                 summaries=summaries,
-                verdict=verdict_of(documents, summaries),
+                verdict=verdict_of(documents, summaries, requested.names),
                 compliance=statement_document(campaign_statement(evidence)) if evidence else None,
                 reproduction=reproduction(requested, command, documents),
             ),

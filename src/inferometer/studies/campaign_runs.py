@@ -128,7 +128,7 @@ def _worked_out(
         quick=requested.quick,
         tests=tests,
         summaries=summaries,
-        verdict=verdict_of(tests, summaries),
+        verdict=verdict_of(tests, summaries, requested.names),
         compliance=statement_document(campaign_statement(evidence)) if evidence else None,
         reproduction=replace(
             reproduction(requested, document.reproduction.command, tests),

@@ -35,7 +35,7 @@ UNCHECKED: dict[Unchecked, str] = {
 MEANINGS = {
     "VALID": "Every run behind these tests can be trusted, and every search was settled.",
     "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
-    "INCONCLUSIVE": "Nothing failed, but at least one test has too little evidence for its numbers.",
+    "INCONCLUSIVE": "Nothing failed, but at least one answer is missing or rests on too little evidence.",
 }
 PARTIAL = "Ended early"
 NO_INTERVAL = "no interval"

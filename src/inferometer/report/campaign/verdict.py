@@ -10,6 +10,8 @@ from inferometer.judge.procedure_verdict import (
     Objection,
     ProcedureJudgement,
     beyond_maximum,
+    of_one_system,
+    unfinished,
     verdict_of_campaign,
 )
 from inferometer.report import compliance_notes
@@ -21,11 +23,21 @@ def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
     return ProcedureVerdict(judgement.status, tuple(map(_reason, judgement.objections)))
 
 
-def verdict_of(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> ProcedureVerdict:
-    """The verdict of a campaign: by its tests, and by what they say of each other."""
+def verdict_of(
+    tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary], asked: Sequence[str] = ()
+) -> ProcedureVerdict:
+    """The verdict of a campaign: by its tests, and by what they say of each other. `asked`: the names of all tests that it was
+    to carry out."""
     beyond = beyond_maximum(tests, summaries)
-    across = () if beyond is None else (_reason(beyond),)
-    return verdict_of_campaign([(test.test, test.title, test.verdict) for test in tests], across)
+    said = {reason.code for test in tests for reason in test.verdict.reasons}
+    found = (
+        *(one for one in of_one_system(tests, summaries) if one.code not in said),
+        *unfinished(asked, tests),
+        *([] if beyond is None else [beyond]),
+    )
+    return verdict_of_campaign(
+        [(test.test, test.title, test.verdict) for test in tests], tuple(map(_reason, found))
+    )
 
 
 def _reason(objection: Objection) -> ProcedureReason:
