@@ -229,6 +229,27 @@ def test_an_option_that_was_chosen_stands_for_the_test_or_is_refused(option: str
 
 
 @pytest.mark.parametrize(
+    ("option", "arrived", "stamped", "open_"),
+    [("C", 30.0, 1.0, True), ("C", 10.0, 9.5, False), ("C", 1.0, 30.0, False), ("A", 30.0, 1.0, False)],
+)
+def test_stamps_closer_together_than_tokens_arrive_settle_nothing(
+    option: str, arrived: float, stamped: float, open_: bool
+) -> None:
+    """What is held back on its way comes closer together; further apart it comes only by another clock, or none. Where stamps
+    do not stand for the test, they are a table of it."""
+    setup = asked(percent=(50,), option=option)
+
+    def system(plan: Plan) -> Summary:
+        found = gaps()(plan)
+        gap, stamp = stats(arrived, 2 * arrived), stats(stamped, 2 * stamped)
+        return changed(found, metrics=changed(found.metrics, itl_ms=gap, itl_server_ms=stamp))
+
+    found = results("itl", setup, carried("itl", setup, system))
+    assert [note.code for note in found.undecided] == (["itl_stamps_disagree"] if open_ else [])
+    assert not open_ or "20 %" in worded(found.undecided[0])
+
+
+@pytest.mark.parametrize(
     ("api", "extra", "option", "expected"),
     [
         ("chat", {}, "C", {"timings_per_token": True}),

@@ -50,6 +50,9 @@ ROWS = (
 PER_REQUEST = (("jitter_ms", "Jitter"), ("max_pause_ms", "Maximum pause"))
 PERCENTILES = ("p50", "p95", "p99")
 CHUNKS = "Time Between Chunks"
+STAMPS_MS, STAMPS_SHARE = 0.2, 0.2
+"""By so much, whichever is more, gaps that arrived may be longer on average than gaps that the server stamped. A network
+delays the last token of an answer no more than the first, but for its jitter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,18 @@ def _undecided(setup: Setup, performed: Sequence[PerformedRun]) -> Iterator[Note
         missing := [_words(one) for one in performed if _optional(one, option) is None]
     ):
         yield Note("itl_option_not_measured", {"option": option, "levels": tuple(missing)})
+    if option == "C" and (slower := [_words(one) for one in performed if _slower_than_stamped(one)]):
+        yield Note("itl_stamps_disagree", {"levels": tuple(slower), "share": STAMPS_SHARE})
+
+
+def _slower_than_stamped(one: PerformedRun) -> bool:
+    """Whether tokens arrived further apart than the server's stamps say. Both means are a span over its gaps, so chance
+    evens out; what is held back on its way arrives closer together, not further apart."""
+    metrics = one.outcome.summary.metrics
+    stamped, seen = metrics.itl_server_ms, metrics.itl_ms or metrics.chunk_gap_ms
+    if stamped is None or seen is None:
+        return False
+    return seen.mean > stamped.mean + max(STAMPS_MS, STAMPS_SHARE * stamped.mean)
 
 
 def _optional(one: PerformedRun, option: str) -> Stats | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from inferometer.documents.campaign import Conditions
@@ -32,6 +33,8 @@ ROWS = (
 COMPONENT_POINTS = ("p50", "p90", "p99")
 P99_SAMPLES, P999_SAMPLES = 1_000, 10_000
 """Draft 5.1.4.3."""
+OVER_MS, OVER_SHARE = 1.0, 0.02
+"""By so much the parts of TTFT may exceed it: an engine may count a request as arrived before its body is whole."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -210,8 +213,19 @@ def _components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
         *(Column(point, f"~{point.upper()}", "ms") for point in COMPONENT_POINTS),
         Column("n", "Requests"),
     )
-    notes, title = (Note("components_by_server"),), f"Components of TTFT by the server{suffix}"
+    notes = (Note("components_by_server"), *_longer_than_ttft(summary))
+    title = f"Components of TTFT by the server{suffix}"
     return (Table("ttft_components", title, "5.1.4.2", columns, rows, notes, at=at),)
+
+
+def _longer_than_ttft(summary: Summary) -> tuple[Note, ...]:
+    """That the means of the parts add up to more than that of TTFT."""
+    server, whole = summary.server, summary.metrics.ttft_ms
+    parts = [one.mean for one in (server.queue_ms, server.prefill_ms) if one is not None] if server else []
+    known = [mean for mean in parts if mean is not None]
+    if whole is None or math.fsum(known) <= whole.mean + max(OVER_MS, OVER_SHARE * whole.mean):
+        return ()
+    return (Note("components_add_up", {"parts_ms": math.fsum(known), "ttft_ms": whole.mean}),)
 
 
 def _reported_components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
@@ -240,8 +254,20 @@ def _reported_components(summary: Summary, suffix: str, at: str) -> tuple[Table,
         *(Column(point, point.upper(), "ms") for point in COMPONENT_POINTS),
         Column("n", "Requests"),
     )
-    title, notes = f"Components of TTFT by the engine's answers{suffix}", (Note("components_by_answer"),)
+    title = f"Components of TTFT by the engine's answers{suffix}"
+    notes = (
+        Note("components_by_answer", {"rest": metrics.ttft_outside_ms is not None}),
+        *_beyond_ttft(summary),
+    )
     return (Table("ttft_components_by_answer", title, "5.1.4.2", columns, rows, notes, at=at),)
+
+
+def _beyond_ttft(summary: Summary) -> tuple[Note, ...]:
+    """Answers whose parts, as the engine reports them, are together longer than TTFT: those cannot be its parts."""
+    told, within = summary.metrics.prefill_server_ms, summary.metrics.ttft_outside_ms
+    of = 0 if told is None else told.n
+    beyond = of - (0 if within is None else within.n)
+    return (Note("components_beyond_ttft", {"requests": beyond, "of": of}, True),) if beyond else ()
 
 
 def _noncontent(summary: Summary) -> tuple[Note, ...]:

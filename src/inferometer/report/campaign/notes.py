@@ -260,9 +260,17 @@ TTFT: dict[str, Words] = {
     "components_by_server": (
         "By the server's own metrics, which leave out the network; ~ is an estimate from the buckets of a histogram."
     ),
-    "components_by_answer": (
-        "By the durations that the engine reports with each answer; this program cannot verify them. The last row is TTFT less "
-        "the others."
+    "components_by_answer": lambda rest=True: (
+        "By the durations that the engine reports with each answer; this program cannot verify them."
+        + (" The last row is TTFT less the others." if rest else "")
+    ),
+    "components_beyond_ttft": (
+        "In {requests:d} of {of:d} answers these durations add up to more than TTFT by this program's clock: they are not its "
+        "parts there, and what is left of TTFT leaves those answers out."
+    ),
+    "components_add_up": (
+        "Their means add up to {parts_ms} ms, more than the mean TTFT of {ttft_ms} ms by this program's clock: they are not "
+        "parts of it, or not of the same requests."
     ),
     "events_before_first_token": (
         "Other events came before the first token that is not white space; TTFT is to that token, of content, reasoning or a "
@@ -328,6 +336,10 @@ ITL: dict[str, Words] = {
     "(draft 4.6.3, option C), of all answers: without the network and the client, and not verified by it.",
     "jitter_and_pause": "Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",
     "itl_method": _itl_method,
+    "itl_stamps_disagree": lambda levels, share: (
+        f"At {', '.join(levels)} tokens arrived further apart, by more than {100 * share:g} % on average, than the server's "
+        "stamps say: what stands for the test is the server's word against this program's clock."
+    ),
     "itl_option_not_measured": _no_option,
     "gaps_distributed": (
         "Each token has the arrival time of its chunk (draft 4.6.3, option B): this understates the variance of ITL."
