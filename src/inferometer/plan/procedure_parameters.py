@@ -290,7 +290,7 @@ class MemoryPressure(Parameters):
         "maximum": 64,
         "ttft_p99_ms": 1_500.0,
         "input_tokens": 4_096,
-        "output_tokens": 64,
+        "output_tokens": 32,
     }
 
 
