@@ -38,7 +38,7 @@ from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
-from inferometer.server.embedded import Embedded
+from inferometer.server.embedded import Embedded, beside, on_cores
 from inferometer.server.http_reply import PRODUCT
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
@@ -67,7 +67,9 @@ def conduct(
             # Processes first: they start up while this one prepares.
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
-            with WorkerPool(plan.instrument.workers, folder.log) as pool:
+            with on_cores(beside(embedded, plan.instrument.workers)):
+                workers = WorkerPool(plan.instrument.workers, folder.log)
+            with workers as pool:
                 plan, source = sourced(plan, ui.note)
                 given = load_tokenizer(plan, source)
                 find = partial(reach, plan, source, embedded, key, given, stack, ui.note)

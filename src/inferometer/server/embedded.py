@@ -1,9 +1,16 @@
-"""The reference server as a child process, for runs that name no server. It ends with its parent, however that ends."""
+"""The reference server as a child process, for runs that name no server. It ends with its parent, however that ends.
+
+It keeps to the first core, and the workers that measure it to the others, as in a calibration: on a core that both share, a
+request that falls due waits for the engine's iteration to end. Where there is one core they share it.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +28,10 @@ class Embedded:
 
     def __init__(self, log: Path, *flags: str) -> None:
         self._url: str | None = None
-        with open(log, "ab") as sink:
+        cores = _cores()
+        self.other_cores = cores[1:]
+        """For what measures it; none: any."""
+        with open(log, "ab") as sink, on_cores(cores[:1]):
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [
                     sys.executable,
@@ -86,3 +96,29 @@ class Embedded:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+def _cores() -> list[int]:
+    """The cores of this process, where there are several and a process can be kept to some."""
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    return allowed if len(allowed) > 1 else []
+
+
+def beside(embedded: Embedded | None, workers: int) -> list[int]:
+    """The cores for so many workers that measure it; none: all, since they are measuring something else, or are too many."""
+    others = embedded.other_cores if embedded is not None else []
+    return others if workers <= len(others) else []
+
+
+@contextmanager
+def on_cores(cores: list[int]) -> Iterator[None]:
+    """Processes started inside the block stay on these cores: a child takes over its parent's mask. With none: on all."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

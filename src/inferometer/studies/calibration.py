@@ -39,7 +39,7 @@ from inferometer.journal.seal import read_table
 from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
-from inferometer.server.embedded import Embedded
+from inferometer.server.embedded import Embedded, on_cores
 from inferometer.telemetry.host import environment, hot_path
 
 INTERVAL_MS = 20.0
@@ -171,7 +171,7 @@ class _Session:
             word for name, ms in zip(names, self._script, strict=True) for word in (name, str(ms * US_PER_MS))
         ]
         with contextlib.ExitStack() as stack:
-            with _on(self._cores["server"] if self._cores else None):
+            with on_cores(self._cores["server"] if self._cores else []):
                 server = stack.enter_context(Embedded(self._place / "server.txt", *flags))
             server.url()
             yield server
@@ -203,7 +203,7 @@ class _Session:
         )
         server.forget()
         plan, cores = ladder.plan_of(rung, server.url(), self._ask.plan), self._cores
-        with _on(cores["client"] if cores else None):
+        with on_cores(cores["client"] if cores else []):
             ui = _Silent(cores["server"] + cores["client"] if cores else None)
             try:
                 finding = conduct(plan, self._place, ui, certificate=OWN)
@@ -280,17 +280,3 @@ def _cores() -> dict[str, list[int]] | None:
         return None
     first, *others = sorted(os.sched_getaffinity(0))
     return {"server": [first], "client": others} if others else None
-
-
-@contextlib.contextmanager
-def _on(cores: list[int] | None) -> Iterator[None]:
-    """Processes started inside the block stay on these cores: a child takes over its parent's mask."""
-    if not cores:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
