@@ -56,6 +56,18 @@ def test_a_count_is_the_sum_over_its_series_and_a_share_their_mean() -> None:
     assert figures(totals(parse("\n".join(rows) + "\n")), None, 0) == {"running": 7, "kv_usage": 0.375}
 
 
+@pytest.mark.parametrize("impossible", [-3.0, 55.0, 1e308])
+def test_what_no_share_or_count_can_be_is_none(impossible: float) -> None:
+    """A cache that is 5,500 % full, a queue of -3, and numbers whose sum is beyond all; what else there is stands."""
+    gauges = {"vllm__kv_cache_usage_perc": impossible, "vllm__num_requests_running": 2}
+    assert figures(body(**gauges), None, 0) == {"running": 2}
+    if impossible != 55.0:
+        assert figures(body(vllm__num_requests_waiting=impossible), None, 0) == {}
+    queries = {"vllm__prefix_cache_queries_total": 100, "vllm__prefix_cache_hits_total": 300}
+    none = dict.fromkeys(queries, 0)
+    assert figures(body(**queries), body(**none), 1.0) == {}
+
+
 def test_rates_and_ratios_are_those_of_growth() -> None:
     """100 tokens in 2 s are 50 a second; 30 of 40 tokens looked for were in the cache."""
     before = body(

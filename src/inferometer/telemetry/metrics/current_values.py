@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from inferometer.telemetry.metrics.engine_names import HISTOGRAMS, Source, detect
-from inferometer.telemetry.metrics.exposition import Cell, Layout
+from inferometer.telemetry.metrics.engine_names import (
+    HISTOGRAMS,
+    LEVELS,
+    SHARES,
+    WHOLE,
+    Source,
+    detect,
+    least_and_most,
+)
+from inferometer.telemetry.metrics.exposition import LARGEST_VALUE, Cell, Layout
 
 Totals = Mapping[tuple[str, str], tuple[float, int]]
 """By term and part: the sum over its series, and how many those are."""
@@ -43,7 +51,7 @@ TERMS = (
 
 
 def totals(layout: Layout) -> Totals:
-    """What a body says in terms, summed over labels; numbers that are not finite are left out."""
+    """What a body says in terms, summed over labels; numbers that no sample of a term can be are left out."""
     engine = detect(layout.families)
     if engine is None:
         return {}
@@ -53,13 +61,21 @@ def totals(layout: Layout) -> Totals:
         for family in source.present(layout.families):
             wanted.setdefault(family, []).append((term, source))
     for cell, value in zip(layout.cells, layout.values, strict=True):
-        if cell is None or not abs(value) < float("inf"):
+        if cell is None or not abs(value) < LARGEST_VALUE:
             continue
         for term, source in wanted.get(cell.family, ()):
-            if (part := _part(term, source, cell)) is not None:
+            if (part := _part(term, source, cell)) is not None and _possible(term, value):
                 total, series = found.get((term, part), (0.0, 0))
                 found[term, part] = (total + value, series + 1)
     return found
+
+
+def _possible(term: str, value: float) -> bool:
+    """Whether a sample can be this: no count or share of the moment is below 0, and no share above 1."""
+    if term not in LEVELS and term not in SHARES:
+        return True
+    least, most = least_and_most(term)
+    return least <= value <= most
 
 
 def _part(term: str, source: Source, cell: Cell) -> str | None:
@@ -96,7 +112,8 @@ def _figure(term: Term, now: Totals, before: Totals | None, seconds: float) -> f
         else:
             grown, over = _growth(now, before, name, "value"), _growth(now, before, term.per, "value") or 0
         if grown is not None:
-            return grown / over if over > 0 else None
+            found = grown / over if over > 0 else None
+            return None if found is not None and term.kind == "ratio" and found > WHOLE else found
     return None
 
 

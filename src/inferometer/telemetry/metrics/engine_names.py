@@ -25,6 +25,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inferometer.telemetry.metrics.exposition import LARGEST_VALUE
+
 LEVELS = ("running", "waiting")
 SHARES = ("kv_usage", "prefix_hit_rate")
 COUNTERS = (
@@ -34,6 +36,14 @@ COUNTERS = (
 )
 HISTOGRAMS = ("ttft", "itl", "tpot", "e2e", "queue", "prefill")
 TERMS = (*LEVELS, *SHARES, *COUNTERS, *HISTOGRAMS)
+
+WHOLE = 1.0 + 1e-6
+"""The largest share, but for a rounding."""
+
+
+def least_and_most(term: str) -> tuple[float, float]:
+    """Between which numbers a gauge's sample of this term is one: no count is below nothing and no share above all."""
+    return 0.0, WHOLE if term in SHARES else LARGEST_VALUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from inferometer.telemetry.metrics.engine_names import (
     Engine,
     Source,
     detect,
+    least_and_most,
 )
 from inferometer.telemetry.metrics.exposition import HISTOGRAM
 from inferometer.telemetry.metrics.histogram_delta import Floats
@@ -88,6 +89,8 @@ def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -
     tracks, histograms, fallen = {}, {}, np.zeros(0, np.int64)
     for term, source in engine.terms.items():
         chosen = list(_series(endpoint, source))
+        if term in LEVELS or term in SHARES:
+            chosen = [one for one in map(partial(_within, term), chosen) if len(one.times)]
         if term in HISTOGRAMS:
             grown, fell = _grown(chosen, times)
             if grown is not None:
@@ -125,6 +128,15 @@ def _series(endpoint: Endpoint, source: Source) -> Iterator[Series]:
             chosen = all(labels.get(label) in values for label, values in source.where.items())
             if chosen and len((sane := _sane(one)).times):
                 yield sane
+
+
+def _within(term: str, one: Series) -> Series:
+    """The series without samples that are none of this term: a share of 55 is none, nor a queue of -1."""
+    if one.family.kind == HISTOGRAM:
+        return one
+    least, most = least_and_most(term)
+    there = (one.values >= least) & (one.values <= most)
+    return replace(one, times=one.times[there], values=one.values[there])
 
 
 def _sane(one: Series) -> Series:
