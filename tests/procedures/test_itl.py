@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from procedures.driving import Silent
 from procedures.modelled import System, carried, results, rows, summary, value
 from procedures.summaries import changed, stats
@@ -19,8 +20,10 @@ from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, variant, workload_key
 from inferometer.procedures.step import KnownLimits, PerformedRun, runs
 from inferometer.report.campaign.notes import worded
+from inferometer.report.campaign.titles import headline_of
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
+from inferometer.studies.procedure_document import values as reported
 from inferometer.studies.stand import Virtual
 
 BASE = 10.0
@@ -90,6 +93,21 @@ def test_gaps_between_chunks_are_called_so() -> None:
     assert rows(found, "shape")[0]["tokens_per_event"] == 1.8
     assert found.notes[0].facts == {"method": "chunk"}
     assert "Time Between Chunks" in found.figures[0].title
+
+
+@pytest.mark.parametrize("method", ["direct", "chunk"])
+def test_the_headline_is_the_p99_whatever_gaps_are_called(method: str) -> None:
+    """Law: P99 at the first level stands for the test, be its gaps of tokens or of chunks; never the load it was made at, not
+    even where no answer was long enough for a gap."""
+    found = results("itl", asked(), carried("itl", asked(), gaps(method=method)))
+    values = list(reported(found))
+    first = headline_of("itl", values)
+    assert first is not None
+    assert first.name == "itl_p99_25"
+    nothing = [replace(one, value=None) if one.name.startswith("itl_") else one for one in values]
+    unknown = headline_of("itl", nothing)
+    assert unknown is not None
+    assert (unknown.name, unknown.value) == ("itl_p99_25", None)
 
 
 def test_gaps_by_the_servers_stamps_have_a_table_of_their_own() -> None:

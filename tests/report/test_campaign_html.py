@@ -254,13 +254,15 @@ def test_tests_stand_in_the_order_of_the_draft() -> None:
 
 
 def test_the_headline_is_what_the_test_is_about() -> None:
-    """The knee before the capacity it is a share of; the first value where no other is measured or preferred. The knee of
-    another latency is not the test's, and a peak is a throughput, with its interval."""
+    """The knee before the capacity it is a share of, be it measured or not. The knee of another latency is not the test's, and
+    a peak is a throughput, with its interval."""
     base = ReportedValue("capacity_rate", "Estimated capacity, 100 %", 20.0, "req/s", None, None, True)
     knee = replace(base, name="knee", label="Knee point", value=12.0)
     test = replace(campaigns.measured().tests[0], test="tradeoff", values=(base, knee))
     assert titles.headline(test) == knee
-    assert titles.headline(replace(test, values=(base, replace(knee, value=None)))) == base
+    unknown = replace(knee, value=None)
+    assert titles.headline(replace(test, values=(base, unknown))) == unknown
+    assert titles.headline(replace(test, values=(base,))) == base
     other = replace(knee, name="knee_tpot", label="Knee point of TPOT")
     peak_at = replace(knee, name="peak_rate", label="Peak throughput at")
     peak = replace(knee, name="peak_tok_s", label="Peak throughput", ci=(5.0, 20.0))

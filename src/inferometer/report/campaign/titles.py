@@ -13,7 +13,7 @@ from inferometer.report.figures import clean
 @dataclass(frozen=True, slots=True)
 class Words:
     """Of one test. `columns`: words of a heading, in lower case, to what a column or row with them means. `headline`: words of
-    the labels of values that stand for the test, best first; without any, its first value does."""
+    the labels of values that stand for the test, best first; a test without any is stood for by its first value."""
 
     procedure: str
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ WORDS: dict[str, Words] = {
             "modality": "Whether gaps gather about one length or several; several point to distinct regimes, "
             "batching for one (draft 5.4.4.3).",
         },
-        headline=("itl p99",),
+        headline=("itl p99", "time between chunks p99"),
     ),
     "capacity": Words(
         "Concurrency doubles until a level fails, then the gap between the last that passed and the first that "
@@ -168,11 +168,12 @@ def headline(test: ProcedureDocument) -> ReportedValue | None:
 
 
 def headline_of(test: str, values: Sequence[ReportedValue]) -> ReportedValue | None:
-    """The value that stands for a test of this name: the first number that its words name, else its first. A value of just that
-    name leaves those that only have it in theirs, such as the knee of another latency, out."""
+    """The value that stands for a test of this name: the first number that its words name; where none of them was measured the
+    first of these, for no other value stands for it. A value of just that name leaves those that only have it in theirs, such
+    as the knee of another latency, out. Of a test without such words, its first value."""
+    meant: list[ReportedValue] = []
     for key in WORDS.get(test, _UNKNOWN).headline:
         named = [value for value in values if value.label.lower() == key]
-        for value in named or [value for value in values if key in value.label.lower()]:
-            if is_number(value.value):
-                return value
-    return values[0] if values else None
+        meant += named or [value for value in values if key in value.label.lower()]
+    measured = (value for value in meant if is_number(value.value))
+    return next(measured, next(iter(meant or values), None))
