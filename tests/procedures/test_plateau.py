@@ -18,6 +18,7 @@ from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
+from inferometer.procedures.step import runs
 from inferometer.run.simulate import simulate
 from inferometer.server.presets import PRESETS
 from inferometer.simulation.engine import Chosen
@@ -141,3 +142,66 @@ def test_a_limit_that_nothing_meets_or_everything_does_is_said() -> None:
         setup = Setup(Plan.model_validate({"slos": [limit]}), tests)
         found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
         assert value(found, "limited_output_tok_s").note.code == code
+
+
+def refusing(most: int) -> System:
+    """Turns away most requests where more than `most` are in flight, as a server with a short queue does; else does one a
+    second for each, and in open loop 10."""
+
+    def answer(plan: Plan) -> Summary:
+        slots = plan.load.concurrency
+        if slots is None or slots <= most:
+            return open_system(10, 10)(plan)
+        return summary(plan, request_s=3.0, tokens=TOKENS, completed=400, by_error={"http_5xx": 600})
+
+    return answer
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 7])
+def test_a_climb_that_begins_beyond_a_short_queue_goes_down_first(most: int) -> None:
+    """Law: whatever few requests in flight a system turns away, the maximum in open loop is found."""
+    setup = Setup(Plan(), Tests())
+    done = carried("throughput", setup, refusing(most))
+    climbed = [one.step.at.concurrency for one in runs(done, "pilot")]
+    assert climbed[:2] == [8, 4]
+    found = results("throughput", setup, done)
+    assert value(found, "max_output_tok_s").value == pytest.approx(10 * TOKENS, rel=1e-6)
+    low, high = value(found, "sustainable_rate").ci
+    assert low <= 10 <= high
+    assert not found.undecided
+
+
+def test_a_system_that_fails_requests_even_one_at_a_time_is_said_to() -> None:
+    """The search did come to its end: there is nothing fewer to try."""
+    for loop, fewest in (("open", 1), ("closed", 8)):
+        setup = Setup(Plan(), Tests.model_validate({"throughput": {"loop": loop}}))
+        found = results("throughput", setup, carried("throughput", setup, refusing(0)))
+        assert [note.code for note in found.undecided] == ["fewest_in_flight_failed"]
+        assert found.undecided[0].facts == {"concurrency": fewest}
+
+
+def test_in_closed_loop_requests_that_are_turned_away_bind() -> None:
+    """What refuses more in flight than the answer is the success rate, and not that throughput rose no more."""
+    setup = Setup(Plan(), Tests.model_validate({"throughput": {"loop": "closed"}}))
+    found = results("throughput", setup, carried("throughput", setup, refusing(8)))
+    assert value(found, "max_output_tok_s").note.facts == {"binding": "success"}
+
+
+def by_chance(plan: Plan) -> Summary:
+    """Does 10 a second with 32 in flight and more, but for stalls: the first short run with 32 met none, and those with more
+    met many."""
+    slots = plan.load.concurrency
+    if slots is None:
+        return open_system(10, 32)(plan)
+    first = {8: 5.0, 16: 7.5, 32: 14.0}.get(slots, 9.2)
+    return open_system(10.0 if plan.load.duration_s is not None else first, 1)(plan)
+
+
+def test_a_climb_that_chance_led_on_blames_neither_a_rise_nor_a_collapse() -> None:
+    """Law: what the runs with a full system gave decides whether more in flight did less; a step back to fewer is no rise."""
+    setup = Setup(Plan(), Tests())
+    done = carried("throughput", setup, by_chance)
+    assert [one.step.at.concurrency for one in runs(done, "pilot")] == [8, 16, 32, 128, 64]
+    found = results("throughput", setup, done)
+    assert value(found, "max_output_tok_s").value == pytest.approx(10 * TOKENS, rel=0.05)
+    assert found.undecided == ()

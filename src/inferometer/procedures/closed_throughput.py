@@ -34,8 +34,10 @@ from inferometer.procedures.plateau import (
     ascend,
     capacity,
     distinct,
+    no_plateau,
     output,
     plateau,
+    refused,
     rungs,
     still_rose,
 )
@@ -169,10 +171,14 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     full = _capacity(setup, done)
     table = search_table(found, (), "levels", "Load levels in the order they were run")
     top = _highest(setup, found, done)
-    if full is None or top is None:
+    at = plateau(_climb(setup), found)
+    if at is None or full is None:
+        return Results(tables=(table,), undecided=(no_plateau(_climb(setup), found),))
+    if top is None:
         return Results(tables=(table,), undecided=(Note("search_not_ended"),))
+    binding = "success" if refused(found, at) else "gain"
     maximum = Maximum(
-        full.output_tok_s, full.output_ci, full.request_s, full.request_ci, full.input_tok_s, full.concurrency, None, "gain",
+        full.output_tok_s, full.output_ci, full.request_s, full.request_ci, full.input_tok_s, full.concurrency, None, binding,
     )  # fmt: skip
     seeking = _seeking(setup, done)
     under = [_under(setup, seeking, one, full, done) for one in limits_of(setup)]
@@ -243,6 +249,7 @@ def _notes(setup: Setup, found: Sequence[Rung], full: Capacity) -> Iterator[Note
 
 def _undecided(found: Sequence[Rung], under: Sequence[Under]) -> Iterator[Note]:
     if still_rose(found):
-        yield Note("throughput_still_rose", {"concurrency": found[-1].concurrency}, capacity=True)
+        highest = max(one.concurrency for one in found)
+        yield Note("throughput_still_rose", {"concurrency": highest}, capacity=True)
     if any(one.found.why == "open" for one in under):
         yield Note("limit_search_not_ended")

@@ -56,7 +56,8 @@ SEEDS = 100
 @dataclass(frozen=True, slots=True)
 class Climb:
     """Where to look: of this plan, from `first` in flight to `most`, `requests` each and more where many are in flight, or
-    `seconds`. `part`: of its runs; `step`: concurrencies are multiples of it, from the first on."""
+    `seconds`. `part`: of its runs; `step`: concurrencies are multiples of it, from the first on; `least`: where the first fails
+    requests, as that of a server with a short queue does, so few are tried, by halves; None: no fewer than the first."""
 
     plan: Plan
     first: int
@@ -65,6 +66,7 @@ class Climb:
     seconds: float | None = None
     part: str = "pilot"
     step: int = 1
+    least: int | None = None
 
     def on_grid(self, slots: int) -> int:
         """The nearest concurrency that is a whole number of steps from the first."""
@@ -128,6 +130,9 @@ def following(climb: Climb, found: Sequence[Rung]) -> int | None:
     requests or throughput, a twofold one is tried."""
     if not found:
         return climb.first
+    if not any(one.answered for one in found):
+        fewest = min(one.concurrency for one in found)
+        return max(fewest // 2, climb.least) if climb.least is not None and fewest > climb.least else None
     last, best = found[-1], max(found, key=lambda one: one.output_tok_s * one.answered)
     lost = [
         one.concurrency
@@ -191,19 +196,34 @@ def filled(found: Sequence[Rung]) -> int | None:
 
 
 def still_rose(found: Sequence[Rung]) -> bool:
-    """Whether the last doubling added more than GAIN: no plateau was seen."""
+    """Whether the last doubling added more than GAIN: no plateau was seen. A step back to fewer in flight is none."""
     if any(not one.answered for one in found):
         return False
-    return not found or found[-1].gain is None or found[-1].gain >= GAIN
+    top = max(found, key=lambda one: one.concurrency, default=None)
+    return top is None or top.gain is None or top.gain >= GAIN
 
 
-def collapsed(found: Sequence[Rung], at: Rung) -> Rung | None:
-    """The concurrency above `at`, which the capacity is of, that did least, if that is less than COLLAPSED of it though its
-    requests succeeded: how such a system fares depends on how many a client allows to be in flight, and an open loop allows
-    any number."""
+def no_plateau(climb: Climb, found: Sequence[Rung]) -> Note:
+    """Why a climb came to no plateau: it was cut short, or requests failed even with the fewest in flight."""
+    if following(climb, found) is not None or not found:
+        return Note("search_not_ended")
+    fewest = min(one.concurrency for one in found)
+    return Note("fewest_in_flight_failed", {"concurrency": fewest}, capacity=True)
+
+
+def refused(found: Sequence[Rung], at: Rung) -> bool:
+    """Whether requests failed with more in flight than at the plateau."""
+    return any(one.concurrency > at.concurrency and not one.answered for one in found)
+
+
+def collapsed(found: Sequence[Rung], at: Rung, whole: Capacity) -> Rung | None:
+    """The concurrency above `at`, which the capacity is of, that did least, if that is less than COLLAPSED of the capacity, by
+    the lower end of its interval, though its requests succeeded: how such a system fares depends on how many a client allows
+    to be in flight, and an open loop allows any number."""
     above = [one for one in found if one.concurrency > at.concurrency and one.answered]
     worst = min(above, key=lambda one: one.output_tok_s, default=None)
-    return worst if worst is not None and worst.output_tok_s < COLLAPSED * at.output_tok_s else None
+    surely = whole.output_tok_s if whole.output_ci is None else whole.output_ci[0]
+    return worst if worst is not None and worst.output_tok_s < COLLAPSED * surely else None
 
 
 def capacity(

@@ -92,7 +92,7 @@ def climb_of(setup: Setup, plan: Plan, prefix: str = "") -> Climb:
     if prefix and full is not None:
         return Climb(plan, full, full, search.pilot_requests, part=f"{prefix}pilot")
     most = max(MOST, search.pilot_concurrency)
-    return Climb(plan, search.pilot_concurrency, most, search.pilot_requests, part=f"{prefix}pilot")
+    return Climb(plan, search.pilot_concurrency, most, search.pilot_requests, part=f"{prefix}pilot", least=1)
 
 
 def ladder_of(setup: Setup, expected: float, *, above: bool = True) -> Ladder:

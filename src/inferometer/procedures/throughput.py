@@ -29,6 +29,7 @@ from inferometer.procedures.plateau import (
     collapsed,
     distinct,
     filled,
+    no_plateau,
     output,
     plateau,
     rungs,
@@ -72,6 +73,8 @@ LEVEL_REQUESTS, FULL_REQUESTS = 400, 500
 """Of a level, and of a run with a full system, at least; a quick run has as few as its levels under a limit."""
 FULL_WAVES = 2
 """Of a run with a full system, for each in flight, at least: a shorter one has no steady span."""
+SURE = 0.95
+"""Of the highest level that was kept up with, where the answer is that; less where fewer of its requests may have been done."""
 SEED = 50
 
 
@@ -183,7 +186,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     found = _capacity(setup, done)
     if found is None:
         table = search_table(climbed, (), "levels", "Load levels in the order they were run")
-        return Results(tables=(table,), undecided=(Note("search_not_ended"),))
+        return Results(tables=(table,), undecided=(no_plateau(_climb(setup), climbed),))
     sought = _sought(setup, found)
     ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
     maximum = _maximum(found, ended, top, tried)
@@ -206,7 +209,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         notes=tuple(_notes(sought.ladder, found, ended)),
         undecided=(
             *undecided(top, ended, climbed),
-            *_collapse(setup, climbed),
+            *_collapse(setup, climbed, found),
             *_open(under),
             *_unfilled(top, ended, found),
         ),
@@ -227,7 +230,8 @@ def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Se
         )  # fmt: skip
     summary = top.done.outcome.summary
     tokens, high = output(summary), ended.below or found.request_s
-    low = min(1.0, 0.95)
+    ends = None if summary.steady is None else summary.steady.completion_ratio_ci95
+    low = min(SURE, 1.0 if ends is None else ends[0])
     span = (tokens * low, max(tokens, high * found.tokens)), (ended.level * low, max(ended.level, high))
     return Maximum(
         tokens, span[0], rate(summary, "request_s"), span[1], rate(summary, "input_tok_s"), ended.level, span[1], binding,
@@ -239,12 +243,12 @@ def _open(under: Sequence[Under]) -> Iterator[Note]:
         yield Note("limit_search_not_ended")
 
 
-def _collapse(setup: Setup, climbed: Sequence[Rung]) -> Iterator[Note]:
+def _collapse(setup: Setup, climbed: Sequence[Rung], found: Capacity) -> Iterator[Note]:
     """That more requests in flight made the system slower: an answer would be that of a client that holds them back."""
     at = plateau(_climb(setup), climbed)
-    worst = None if at is None else collapsed(climbed, at)
+    worst = None if at is None else collapsed(climbed, at, found)
     if at is not None and worst is not None:
-        left = worst.output_tok_s / at.output_tok_s
+        left = worst.output_tok_s / found.output_tok_s
         sides: dict[str, Fact] = {"concurrency": at.concurrency, "more": worst.concurrency}
         yield Note("throughput_collapses", {**sides, "left": left}, capacity=True)
 
@@ -309,5 +313,6 @@ def undecided(top: Level | None, ended: Answer | None, climbed: Sequence[Rung]) 
     if ended.why == "ceiling":
         return (Note("maximum_above_highest_load"),)
     if still_rose(climbed):
-        return (Note("throughput_still_rose", {"concurrency": climbed[-1].concurrency}, capacity=True),)
+        highest = max(one.concurrency for one in climbed)
+        return (Note("throughput_still_rose", {"concurrency": highest}, capacity=True),)
     return ()

@@ -194,6 +194,7 @@ def _pressure_workload(
 
 SEARCHES: dict[str, Words] = {
     "search_not_ended": "The search did not come to its end.",
+    "fewest_in_flight_failed": "With as few as {concurrency} in flight more than 1 % of the requests failed.",
     "search_given_up": "The search was given up: {tried} were {held} once, and then not.",
     "criteria_search_given_up": "The search was given up: levels met the criteria once, and then did not.",
     "throughput_of_filling_server": lambda share: (
