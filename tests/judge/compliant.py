@@ -266,7 +266,7 @@ def summary(of: Plan, test: str, part: str = "first") -> Summary:
         ),
         instrument=replace(base.instrument, timestamp_source="kernel"),
         warm_up=warm_up(test, part),
-        itl_shape=ItlShape(50, 20_000, 0, 0.0, None, None, None, (), "unimodal", None, "exponential or lighter"),
+        itl_shape=ItlShape(50, 20_000, 0, 0.0, stats(), None, None, (), "unimodal", None, "exponential or lighter"),
         refusals=Refusals(0, {"finish_reason": 0, "refusal_field": 0, "policy_status": 0}),
     )  # fmt: skip
 

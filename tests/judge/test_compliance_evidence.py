@@ -22,6 +22,7 @@ from judge.compliant import (
 from inferometer.judge.compliance.evidence import (
     ShownTable,
 )
+from inferometer.judge.compliance.latency_rules import ITL_ROWS
 from inferometer.judge.compliance.statement import (
     Finding,
     comply,
@@ -274,3 +275,32 @@ def test_a_run_that_its_requests_ended_lasted_as_long_as_they_did() -> None:
     assert deviating(short) == set()
     assert deviating(changed(short, {requests: 20_001})) == set()
     assert deviating(changed(short, {requests: 20_000})) == {"D-5.8.3-run"}
+
+
+def test_the_table_of_gaps_is_held_against_those_of_long_answers() -> None:
+    """Law: where some answers are short the gaps of all of them are others, and say nothing against the table (draft 5.4.2);
+    many gaps of short answers do not make up for few of long ones."""
+    every = {f"{EVERY}.metrics.itl_ms.{name}": 7.0 for name in ("p50", "p90", "p95", "p99", "mean")}
+    assert deviating(changed(perfect("itl"), every)) == set()
+    few = {f"{EVERY}.itl_shape.itl_ms.n": 4_999, "shown.tables.itl.cells.0.at_25": 4_999}
+    assert deviating(changed(perfect("itl"), few)) == {"D-5.4.2-count"}
+
+
+def test_gaps_between_chunks_are_gaps() -> None:
+    """Law: option A of draft 4.6.3 has them for ITL, and their rows are those that draft 5.4.4 asks for."""
+    named = {
+        f"shown.tables.itl.cells.{place}.metric": label.replace("ITL", "Time Between Chunks")
+        for place, label in enumerate(ITL_ROWS)
+    }
+    assert deviating(changed(perfect("itl"), named)) == set()
+    other = {"shown.tables.itl.cells.4.metric": "Time Between Packets P99"}
+    assert "D-5.4.4.1-percentiles" in deviating(changed(perfect("itl"), other))
+
+
+def test_a_search_of_which_nothing_passed_did_not_end_between_two_levels() -> None:
+    """Law: pass and fail are both there, or all levels up to the highest allowed passed."""
+    for said, open_ in (("Fail", True), ("not settled", True), ("Pass", True)):
+        statuses = {f"shown.tables.levels.cells.{place}.status": said for place in (0, 1)}
+        assert ("D-5.5.3-search" in deviating(changed(perfect("capacity"), statuses))) == open_
+    whole = {f"shown.tables.levels.cells.{place}.status": "Pass" for place in (0, 1)}
+    assert "D-5.5.3-search" not in deviating(changed(perfect("capacity"), whole | {"parameters.maximum": 16}))

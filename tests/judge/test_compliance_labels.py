@@ -99,7 +99,7 @@ def test_a_simulation_is_no_measurement(test: str) -> None:
 
 def test_the_first_run_that_breaks_a_rule_is_named() -> None:
     """Of several levels, the third and the fourth fall short."""
-    short = {f"runs.{place}.summary.metrics.itl_ms.n": 4_000 + place for place in (2, 3)}
+    short = {f"runs.{place}.summary.itl_shape.itl_ms.n": 4_000 + place for place in (2, 3)}
     (found,) = comply(changed(perfect("itl"), short)).deviations
     assert found.run == "run-2"
     few = note("too_few_samples", capacity=True, n=4_002, metric="itl_ms", limit=5_000)

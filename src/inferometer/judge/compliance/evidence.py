@@ -130,6 +130,12 @@ class MeasuredRun:
             stats = self.summary.metrics.chunk_gap_ms
         return stats if stats and stats.n else None
 
+    @property
+    def long_gaps(self) -> Stats | None:
+        """The gaps that the test of 5.4 is about: those of answers of at least 50 tokens, if there are any."""
+        stats = None if self.summary.itl_shape is None else self.summary.itl_shape.itl_ms
+        return stats if stats and stats.n else None
+
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
