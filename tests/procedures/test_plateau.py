@@ -135,6 +135,25 @@ def test_the_answer_under_a_limit_lies_where_latency_passes_it() -> None:
     assert value(found, "limited_rate").note.facts == {"binding": "latency"}
 
 
+@pytest.mark.parametrize("loop", ["open", "closed"])
+def test_an_objective_that_no_level_measured_is_not_met_by_that(loop: str) -> None:
+    """Law: where answers have no pace between tokens no load is known to keep to one, however well others are met."""
+    plan = Plan.model_validate({"slos": ["ttft_p99<9s", "tpot_p99<50ms"]})
+
+    def at_once(plan: Plan) -> Summary:
+        seen = open_system(10, 8)(plan)
+        slos = (changed(one, value=None, met=None) if "tpot" in one.expr else one for one in seen.slos)
+        return changed(seen, slos=tuple(slos))
+
+    setup = Setup(plan, Tests.model_validate({"throughput": {"loop": loop}}))
+    found = results("throughput", setup, carried("throughput", setup, at_once))
+    assert value(found, "limited_output_tok_s").value is None
+    assert value(found, "throughput_at_ttft_limit").value is None
+    assert value(found, "max_output_tok_s").value == pytest.approx(10 * TOKENS, rel=1e-6)
+    assert [note.code for note in found.undecided] == ["objectives_not_measured"]
+    assert found.undecided[0].facts == {"objectives": ("tpot_p99<50ms",)}
+
+
 def test_a_limit_that_nothing_meets_or_everything_does_is_said() -> None:
     """Missed at a tenth of the capacity already; or met up to the maximum."""
     tests = Tests()

@@ -23,6 +23,7 @@ from inferometer.procedures.latency_limit import (
     Found,
     Limit,
     Seeking,
+    left_open,
     reference,
     seen,
 )
@@ -192,7 +193,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=(_figure(found, full),),
         notes=tuple(_notes(setup, found, full)),
-        undecided=tuple(_undecided(found, under)),
+        undecided=tuple(_undecided(found, under, done)),
     )
 
 
@@ -247,9 +248,8 @@ def _notes(setup: Setup, found: Sequence[Rung], full: Capacity) -> Iterator[Note
         yield Note("lowest_level_is_the_answer")
 
 
-def _undecided(found: Sequence[Rung], under: Sequence[Under]) -> Iterator[Note]:
+def _undecided(found: Sequence[Rung], under: Sequence[Under], done: Sequence[Performed]) -> Iterator[Note]:
     if still_rose(found):
         highest = max(one.concurrency for one in found)
         yield Note("throughput_still_rose", {"concurrency": highest}, capacity=True)
-    if any(one.found.why == "open" for one in under):
-        yield Note("limit_search_not_ended")
+    yield from left_open([(one.limit, one.found) for one in under], done)

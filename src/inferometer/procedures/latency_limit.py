@@ -19,7 +19,7 @@ the crossing, to and fro, until ENOUGH of them are near and the interval is narr
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -116,7 +116,10 @@ def points(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> list[Po
 def seen(
     summary: Summary, limit: Limit, low: PerformedRun | None, success_rate: float
 ) -> tuple[float, str] | None:
-    """y of a run, and which limit it is of; None: nothing of it was measured. `low`: the run at the reference."""
+    """y of a run, and which limit it is of; None: nothing of it was measured, or not all of the objectives: none is met by not
+    being measured. `low`: the run at the reference."""
+    if unmeasured(summary, limit):
+        return None
     p50 = None if low is None else stat(low.outcome.summary, "ttft", "p50")
     said: list[tuple[float, str]] = []
     for slo in summary.slos:
@@ -139,6 +142,27 @@ def seen(
     ):
         return max(worst, BEHIND), which if worst > 0 else "completions"
     return worst, which
+
+
+def unmeasured(summary: Summary, limit: Limit) -> tuple[str, ...]:
+    """The objectives that a run has no value of, such as a pace between tokens where several come at once."""
+    return tuple(slo.expr for slo in summary.slos if slo.expr in limit.objectives and slo.value is None)
+
+
+def left_open(unders: Sequence[tuple[Limit, Found]], done: Sequence[Performed]) -> Iterator[Note]:
+    """What keeps answers under limits from being known: objectives that no level measured, or a search that was cut short."""
+    tried = runs(done, REFERENCE, PART)
+    open_ = [limit for limit, found in unders if found.why == "open"]
+    missing = dict.fromkeys(
+        expr
+        for limit in open_
+        for expr in limit.objectives
+        if tried and all(expr in unmeasured(one.outcome.summary, limit) for one in tried)
+    )
+    if missing:
+        yield Note("objectives_not_measured", {"objectives": tuple(missing)})
+    elif open_:
+        yield Note("limit_search_not_ended")
 
 
 def find(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> Found:

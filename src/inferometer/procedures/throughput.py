@@ -210,7 +210,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         undecided=(
             *undecided(top, ended, climbed),
             *_collapse(setup, climbed, found),
-            *_open(under),
+            *latency_limit.left_open([(one.limit, one.found) for one in under], done),
             *_unfilled(top, ended, found),
         ),
         known=known,
@@ -236,11 +236,6 @@ def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Se
     return Maximum(
         tokens, span[0], rate(summary, "request_s"), span[1], rate(summary, "input_tok_s"), ended.level, span[1], binding,
     )  # fmt: skip
-
-
-def _open(under: Sequence[Under]) -> Iterator[Note]:
-    if any(one.found.why == "open" for one in under):
-        yield Note("limit_search_not_ended")
 
 
 def _collapse(setup: Setup, climbed: Sequence[Rung], found: Capacity) -> Iterator[Note]:

@@ -213,6 +213,9 @@ SEARCHES: dict[str, Words] = {
         "outside of that, so the answer is the former."
     ),
     "limit_search_not_ended": "The search under a limit of latency did not come to its end.",
+    "objectives_not_measured": lambda objectives: (
+        f"No level measured {', '.join(objectives)}: no load is known to meet what was not measured."
+    ),
     "search_doubles_and_bisects": lambda resolution: (
         f"The search doubles, and bisects until the gap is 1 or {100 * resolution:g} %, whichever is wider; "
         "the answer was run twice."
