@@ -190,6 +190,19 @@ def test_a_climb_that_begins_beyond_a_short_queue_goes_down_first(most: int) -> 
     assert not found.undecided
 
 
+def test_what_few_in_flight_give_is_no_certain_maximum_of_a_server_that_turns_more_away() -> None:
+    """Levels too short to tell 90 % from 120 % do not contradict it, and settle nothing."""
+
+    def unsettled(plan: Plan) -> Summary:
+        seen = refusing(2)(plan)
+        told = steady(20 * TOKENS, completions=30, ratio=0.93, ratio_ci=(0.8, 1.06), growing=False)
+        return seen if plan.load.concurrency else changed(seen, steady=told)
+
+    setup = Setup(Plan(), Tests.model_validate({"search": {"longer": 0}}))
+    found = results("throughput", setup, carried("throughput", setup, unsettled))
+    assert [note.code for note in found.undecided] == ["system_never_full"]
+
+
 def test_a_system_that_fails_requests_even_one_at_a_time_is_said_to() -> None:
     """The search did come to its end: there is nothing fewer to try."""
     for loop, fewest in (("open", 1), ("closed", 8)):

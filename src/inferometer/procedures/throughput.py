@@ -32,6 +32,7 @@ from inferometer.procedures.plateau import (
     no_plateau,
     output,
     plateau,
+    refused,
     rungs,
     still_rose,
 )
@@ -210,6 +211,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         undecided=(
             *undecided(top, ended, climbed),
             *_collapse(setup, climbed, found),
+            *_never_full(setup, climbed, ended, found),
             *latency_limit.left_open([(one.limit, one.found) for one in under], done),
             *_unfilled(top, ended, found),
         ),
@@ -236,6 +238,16 @@ def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Se
     return Maximum(
         tokens, span[0], rate(summary, "request_s"), span[1], rate(summary, "input_tok_s"), ended.level, span[1], binding,
     )  # fmt: skip
+
+
+def _never_full(
+    setup: Setup, climbed: Sequence[Rung], ended: Answer | None, found: Capacity
+) -> Iterator[Note]:
+    """That the answer is of as many in flight as were not turned away: nobody saw what a full system does."""
+    at = plateau(_climb(setup), climbed)
+    answered = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
+    if answered and at is not None and refused(climbed, at):
+        yield Note("system_never_full", {"concurrency": at.concurrency}, capacity=True)
 
 
 def _collapse(setup: Setup, climbed: Sequence[Rung], found: Capacity) -> Iterator[Note]:

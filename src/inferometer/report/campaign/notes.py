@@ -195,6 +195,9 @@ def _pressure_workload(
 SEARCHES: dict[str, Words] = {
     "search_not_ended": "The search did not come to its end.",
     "fewest_in_flight_failed": "With as few as {concurrency} in flight more than 1 % of the requests failed.",
+    "system_never_full": (
+        "With more than {concurrency} in flight requests fail, so what a full system does was not seen: it may do more."
+    ),
     "search_given_up": "The search was given up: {tried} were {held} once, and then not.",
     "criteria_search_given_up": "The search was given up: levels met the criteria once, and then did not.",
     "throughput_of_filling_server": lambda share: (
