@@ -21,7 +21,7 @@ from inferometer.procedures.summary_access import statistic
 
 LEVELS = (25, 50, 75, 90)
 TRUTH_REQUESTS, QUICK_REQUESTS = 5_000, 300
-BUSY_LEVEL, BUSY_REQUESTS, BUSY_TRUTH = 90, 4_000, 20_000
+BUSY_LEVEL, BUSY_REQUESTS, BUSY_TRUTH = 90, 4_000, 10_000
 
 
 def parameters(preset: str, quick: bool) -> Mapping[str, Any]:

@@ -34,7 +34,7 @@ BELOW = 95.0
 TRUTH_REQUESTS, QUICK_REQUESTS = 10_000, 1_500
 
 INPUT, OUTPUT = uniform(8, 16), uniform(300, 500)
-FALLING_CAPACITY, FALLING_S = 2.0, 600.0
+FALLING_CAPACITY, FALLING_S, FALLING_REQUESTS = 2.0, 600.0, 5_000
 """Requests per second: 2.0 with 20 in flight, 1.0 with 64."""
 FALLING_LEVELS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110)
 
@@ -92,7 +92,7 @@ def falling_parameters(preset: str, quick: bool) -> Mapping[str, Any]:
 
 def falling_truths(preset: str, quick: bool) -> Mapping[str, Truth]:
     """The first level whose P99 is above twice the least, the first with less throughput than the one before, and the most."""
-    requests = QUICK_REQUESTS if quick else TRUTH_REQUESTS
+    requests = QUICK_REQUESTS if quick else FALLING_REQUESTS
     p99s, outputs = list[float](), list[Truth]()
     rates = [float(f"{FALLING_CAPACITY * level / 100:.6g}") for level in FALLING_LEVELS]
     for rate in rates:
