@@ -160,7 +160,7 @@ def test_one_machine_is_seen_by_its_address_or_declared(
 
 ENGINE: dict[str, Any] = {
     f"{RUN}.sut.boundary": "engine",
-    f"{RUN}.sut.guardrails": FILTERS_OFF,
+    f"{EVERY}.sut.guardrails": FILTERS_OFF,
     "plan.target.url": "http://localhost",
 }
 
@@ -213,6 +213,23 @@ def test_what_may_be_out_of_scope_is_said_and_not_claimed(changes: dict[str, Any
     """Draft 3: a server for one user's machine, on the client's own, may be on-device inference; elsewhere it is none."""
     found = comply(changed(perfect("ttft"), ENGINE | changes)).findings
     assert {one.state for one in found if one.rule.id == "D-3-out-of-scope"} == {state}
+
+
+def test_filters_that_a_test_switches_on_are_no_part_of_an_engine() -> None:
+    """Drafts 4.1.1 and 4.8: the first run of 5.10 has none, and the later ones break the boundary all the same."""
+    off = changed(perfect("guardrail"), ENGINE)
+    on = changed(off, {"runs.-1.summary.sut.guardrails": UNNAMED})
+    for evidence, broken in ((off, False), (on, True)):
+        found = [one for one in comply(evidence).findings if one.state == "violated"]
+        rules = {
+            one.rule.id: one
+            for one in found
+            if one.note.code in ("outside_the_engine", "filter_inside_engine")
+        }
+        assert bool(rules) is broken
+        if broken:
+            assert {one.note.code for one in rules.values()} == {"outside_the_engine", "filter_inside_engine"}
+            assert {one.run for one in rules.values()} == {evidence.runs[-1].name}
 
 
 def test_what_nobody_can_check_says_so() -> None:

@@ -16,7 +16,7 @@ from inferometer.judge.compliance.evidence import (
     unknown,
     violated,
 )
-from inferometer.judge.compliance.sut_rules import filter_at_work, one_machine
+from inferometer.judge.compliance.sut_rules import filter_at_work, filtered, one_machine
 
 ON_DEVICE_SERVERS = ("ollama", "lm studio", "lmstudio", "mlx")
 """Servers made for the machine of one user, by what they say of themselves or are declared to be."""
@@ -61,17 +61,17 @@ def excluded(evidence: Evidence) -> Ruling | None:
     if evidence.system.boundary != "engine":
         return not_applicable(note("not_an_engine"))
     target, run = evidence.plan.target, _limited(evidence)
-    filtered = filter_at_work(evidence)
+    at_work, on = filter_at_work(evidence), filtered(evidence)
     seen = {
         "https": urlsplit(target.url or "").scheme == "https",
         "network": not evidence.embedded and not one_machine(evidence),
         "api_key": target.api_key_env is not None or target.api_key_file is not None,
         "rate_limit": run is not None,
-        "filter": any(evidence.system.filters) or filtered is not None,
+        "filter": any(evidence.system.filters) or at_work is not None or on is not None,
     }
     parts = tuple(name for name, there in seen.items() if there)
     if parts:
-        first = run or filtered
+        first = run or at_work or on
         return violated(note("outside_the_engine", parts=parts), None if first is None else first.name)
     return satisfied(note("nothing_outside_the_engine")) if evidence.runs else None
 

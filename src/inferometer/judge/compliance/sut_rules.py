@@ -167,6 +167,11 @@ def filter_at_work(evidence: Evidence) -> MeasuredRun | None:
     return None
 
 
+def filtered(evidence: Evidence) -> MeasuredRun | None:
+    """The first run that disclosed filters that were on in it; a test that switches them begins without."""
+    return next((run for run in evidence.runs if any(_rails(run))), None)
+
+
 def guardrails(evidence: Evidence) -> Ruling | None:
     """Draft 4.8: their state is declared, and nothing observed contradicts it."""
     filters = evidence.system.filters
@@ -175,8 +180,9 @@ def guardrails(evidence: Evidence) -> Ruling | None:
     run = filter_at_work(evidence)
     if filters == (False, False) and run is not None:
         return violated(note("filter_at_work"), run.name)
-    if evidence.system.boundary == "engine" and any(filters):
-        return violated(note("filter_inside_engine"))
+    on = filtered(evidence)
+    if evidence.system.boundary == "engine" and (any(filters) or on is not None):
+        return violated(note("filter_inside_engine"), None if on is None else on.name)
     if not evidence.embedded:
         return declared(_filters(evidence))
     return satisfied(_filters(evidence) if any(filters) else note("no_guardrails"))
