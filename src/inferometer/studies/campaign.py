@@ -68,6 +68,7 @@ from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
 from inferometer.studies.stand import Confirm, Stand, stand_of
+from inferometer.studies.state_cautions import state_cautions
 from inferometer.studies.workload_cautions import workload_cautions
 
 SHAREABLE = "shareable"
@@ -104,7 +105,7 @@ def foreseen(campaign: Campaign) -> list[str]:
     """What the plan itself already breaks of the draft, to be shown before anything is sent: a line for each MUST, and how many
     rules of other kinds. Also what its workload may do to a test. Raises PlanError where a test has nothing to measure with it.
     """
-    lines = list(workload_cautions(campaign))
+    lines = [*workload_cautions(campaign), *state_cautions(campaign)]
     for name in campaign.names:
         if name not in TESTS:
             continue
