@@ -12,6 +12,8 @@ import jsonschema
 import junit_schema
 import pytest
 from comparing import changed, document, side
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 from rich.console import Console
 
@@ -21,7 +23,7 @@ from inferometer.documents.schemas.__main__ import generated
 from inferometer.judge.comparison.compare import FIGURES, Criteria
 from inferometer.judge.comparison.equivalence import Declared
 from inferometer.report.comparison import console, junit, markdown
-from inferometer.report.comparison.words import span
+from inferometer.report.comparison.words import span, told_apart
 
 QUICK = Criteria(replicates=50)
 BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
@@ -223,3 +225,22 @@ def test_characters_that_xml_cannot_hold_do_not_break_it() -> None:
     found = structs.replace(DOCUMENTS["regression"], conclusion="a\x00b\ud800c <&>")
     root = Xml.fromstring(junit.render(found))
     assert next(root.iter("failure")).text == "a?b?c <&>"
+
+
+@given(st.text("ab", max_size=60), st.lists(st.text("abc", max_size=40), min_size=2, max_size=4, unique=True))
+def test_values_that_differ_are_shown_as_different(lead: str, ends: list[str]) -> None:
+    """Whatever they have in common, and however long they are; short ones are shown whole."""
+    values = [f"{lead}{end}" for end in ends]
+    told = told_apart([[value] for value in values])
+    assert len(set(told)) == len(values)
+    if max(map(len, values)) <= 24:
+        assert told == values
+
+
+def test_a_long_note_is_shown_from_where_it_differs() -> None:
+    """As `sut.notes` of two sides are that begin alike."""
+    notes = "measured behind the new router with batch limit "
+    assert told_apart([[f"{notes}16 on Monday"], [f"{notes}32 on Tuesday", None]]) == [
+        "...limit 16 on Monday",
+        "...limit 32 on Tuesday or not declared",
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 
@@ -19,8 +18,6 @@ from inferometer.report.figures import clean
 from inferometer.report.tables import Screen
 
 _STYLES = {"regression": "bold red", "no_regression": "bold green"}
-_MOST = 24
-"""Characters of a value that differs: the document has it whole."""
 
 
 def render(document: ComparisonDocument, console: Console) -> None:
@@ -90,14 +87,10 @@ def _differences(document: ComparisonDocument, screen: Screen) -> None:
         return
     screen.say("Differences in configuration:")
     for one in document.differences:
-        sides = ", ".join(f"{words.label(at)}: {_value(value)}" for at, value in enumerate(one.values))
+        told = words.told_apart(one.values)
+        sides = ", ".join(f"{words.label(at)}: {value}" for at, value in enumerate(told))
         screen.say(sides, first=f"  {one.key}  ")
     screen.say("")
-
-
-def _value(values: Sequence[Any]) -> str:
-    said = [clean("not declared" if value is None else str(value)) for value in values]
-    return " or ".join(one if len(one) <= _MOST else one[: _MOST - 3] + "..." for one in said)
 
 
 def _contrast(contrast: Contrast, screen: Screen) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from inferometer.documents.comparison import (
     ComparisonMethod,
@@ -20,6 +21,8 @@ from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.report.figures import clean, figure, moment
 from inferometer.report.run.composition import moment as written
 
+_MOST, _BEFORE = 24, 6
+"""Characters of a value that differs, and of those how many before the difference: the document has it whole."""
 DECIDES = (
     "A figure is better or worse only if a t-test on per-run values rejects after Holm's correction (on the differences of "
     "pairs where runs are paired by seed, else Welch's), the bootstrap of the pooled samples (clustered by run and by "
@@ -123,6 +126,26 @@ _ADVICE = {
     "tests": "Give all sides the same tests, or name those that decide with --metric.",
     "parameters": "Give all sides the same --param: tests whose parameters differ are not compared.",
 }
+
+
+def told_apart(sides: Sequence[Sequence[object]]) -> list[str]:
+    """The values of a key that differs, of each side in a line of text: long ones shortened, from where they begin to differ,
+    and whole if they would look alike."""
+    texts = [[clean("not declared" if value is None else str(value)) for value in side] for side in sides]
+    distinct = {text for side in texts for text in side}
+    declared = {clean(str(value)) for side in sides for value in side if value is not None}
+    alike = takewhile(lambda at: len(set(at)) == 1, zip(*declared, strict=False))  # up to the shortest
+    lead = sum(1 for _ in alike) if len(declared) > 1 else 0
+    begin = lead - _BEFORE if max(map(len, distinct), default=0) > _MOST and lead > _MOST // 2 else 0
+    shown = {text: _shortened(text, begin) for text in distinct}
+    if len(set(shown.values())) < len(distinct):
+        shown = {text: text for text in distinct}
+    return [" or ".join(shown[text] for text in side) for side in texts]
+
+
+def _shortened(text: str, begin: int) -> str:
+    rest = f"...{text[begin:]}" if begin and len(text) > _MOST else text
+    return rest if len(rest) <= _MOST else f"{rest[: _MOST - 3]}..."
 
 
 def label(at: int) -> str:

@@ -13,8 +13,6 @@ from inferometer.report.figures import clean
 from inferometer.report.tables import Screen
 
 _STYLES = {"regression": "bold red", "no_regression": "bold green"}
-_MOST = 24
-"""Characters of a value that differs: the document has it whole."""
 _RANK = (0, 4, 3, 1, 2)
 """Columns of a table of figures, those that are kept longest first."""
 
@@ -57,13 +55,9 @@ def _differences(document: CampaignComparison, screen: Screen) -> None:
     screen.say("")
     screen.say("Differences in configuration:")
     for one in document.differences:
-        sides = ", ".join(f"{shared.label(at)}: {_values(found)}" for at, found in enumerate(one.values))
+        told = shared.told_apart(one.values)
+        sides = ", ".join(f"{shared.label(at)}: {found}" for at, found in enumerate(told))
         screen.say(sides, first=f"  {one.key}  ")
-
-
-def _values(values: Sequence[object]) -> str:
-    said = [clean("not declared" if value is None else str(value)) for value in values]
-    return " or ".join(one if len(one) <= _MOST else one[: _MOST - 3] + "..." for one in said)
 
 
 def _contrast(contrast: CampaignContrast, screen: Screen) -> None:
