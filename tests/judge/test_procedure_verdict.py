@@ -18,7 +18,7 @@ from inferometer.documents.campaign import (
     ProcedureVerdict,
     ReportedValue,
 )
-from inferometer.documents.note import Note
+from inferometer.documents.note import Note, WordedNote
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
@@ -269,10 +269,23 @@ def headline(
     return ReportedValue("ttft_p50", "TTFT P50", value, "ms", ci, None, False, few=few)
 
 
+def difference(value: float, ci: tuple[float, float], of: float | None) -> ReportedValue:
+    """One that is a difference in a latency of `of`."""
+    return msgspec.structs.replace(
+        headline(value, ci), note=WordedNote("of_the_medians", {"of": of}, False, "of the medians")
+    )
+
+
 @pytest.mark.parametrize(
     ("test", "shown", "codes"),
     [
         ("ttft", headline(100.0, (95.0, 105.0)), []),
+        ("guardrail", difference(0.0, (0.0, 0.0), 40.0), []),
+        ("guardrail", difference(0.0, (-2.0, 2.0), 40.0), []),
+        ("guardrail", difference(0.0, (-2.0, 2.1), 40.0), ["wide_interval"]),
+        ("guardrail", difference(0.0, (-2.0, 2.0), None), ["wide_interval"]),
+        ("guardrail", difference(30.0, (20.0, 39.0), 40.0), []),
+        ("prefix-cache", difference(1.0, (-3.0, 5.0), 100.0), []),
         ("ttft", headline(100.0, (95.0, 105.0), few=True), ["few_samples"]),
         ("ttft", headline(100.0, None), ["no_interval"]),
         ("capacity", headline(8, None), ["no_interval"]),

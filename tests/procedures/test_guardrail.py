@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
-from procedures.summaries import changed, stats, summary
+from procedures.summaries import changed, stats, steady, summary
 
+from inferometer.documents.campaign import Conditions
+from inferometer.documents.note import Note
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.campaign import campaign, of_values, to_json
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guardrail
-from inferometer.procedures.guarded_maximum import lost
+from inferometer.procedures.guarded_maximum import Maximum, lost, measure, reduction
+from inferometer.procedures.plateau import Climb, capacity, rungs
 from inferometer.procedures.setup import Setup, another_workload, variant
-from inferometer.procedures.step import Measured, Performed, Refused, Switch, runs
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Refused, Run, Switch, runs
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -354,3 +357,33 @@ def test_the_workload_can_be_named_as_a_parameter() -> None:
     assert talk().workload.based_on == "conversation"
     skewed = another_workload(Plan(), name="synthetic-skewed")
     assert talk(skewed) is skewed
+
+
+def full(output: float) -> Maximum:
+    """A configuration whose run with 32 in flight did this many output tokens a second in each third of a minute."""
+    told = steady(output, seconds=60.0)
+    seen = summary(output_tok_s=output, request_s=output / 50, output_tokens=stats(50.0, 50.0), steady=told)
+    at = Conditions(concurrency=32)
+    done = PerformedRun(Run(Plan(), "throughput", at, Note("climb")), Measured("one", seen))
+    climbed = rungs(Climb(Plan(), 32, 32, 1, part="throughput"), [done])
+    return Maximum((), (done,), capacity(climbed, climbed[0], [done]), rose=False)
+
+
+@pytest.mark.parametrize("less", [0.0, 25.0])
+def test_runs_that_agree_to_the_digit_are_no_certainty(less: float) -> None:
+    """Three thirds of 20,000 tokens, in each of which 32 in flight have a token more or less at the border: 0.16 %, of which
+    Student's t makes 0.4 points on either side."""
+    found = reduction(full(1_000.0), full(1_000.0 * (1 - less / 100)))
+    assert found is not None
+    assert found.percent == pytest.approx(less)
+    assert found.ci is not None
+    assert found.ci[0] == pytest.approx(less - 0.4, abs=0.1)
+    assert found.ci[1] == pytest.approx(less + 0.4, abs=0.1)
+
+
+def test_a_throughput_run_with_given_requests_in_flight_sends_each_request_once() -> None:
+    """It ends by time, and has more requests than the system is done with until then."""
+    setup = Setup(Plan(), Tests.model_validate({"guardrail": {"concurrency": 32, "throughput_s": 60}}))
+    run = next(measure(setup, bare(), "baseline", "Baseline", [], 10.0))
+    assert isinstance(run, Run)
+    assert (run.plan.load.duration_s, run.plan.load.requests) == (60, 720)

@@ -248,3 +248,20 @@ def test_the_workload_is_the_plans_if_it_shares() -> None:
     assert code().workload.based_on == "code-completion"
     repeated = code(variant(Plan(), workload={"repeatable_prompts": True}))
     assert (repeated.workload.based_on, repeated.workload.repeatable_prompts) == ("code-completion", False)
+
+
+def test_a_throughput_run_sends_each_request_once() -> None:
+    """It ends by time, and has twice the requests that the system is done with until then without a cache, and some more."""
+    setup = Setup(Plan(), Tests.model_validate({"prefix-cache": {"throughput_s": 60}}))
+    known = workload_key(variant(prefix_cache.workload(setup), sut={"prefix_caching": "disabled"}))
+    steps = prefix_cache.steps(replace(setup, known=KnownLimits(saturation={known: 10.0})))
+    found: list[Run] = []
+    outcome: Measured | Switched | None = None
+    while len(found) < 2:
+        step = steps.send(outcome)
+        if isinstance(step, Switch):
+            outcome = Switched("verified", "planted")
+        else:
+            outcome = Measured("one", simulated())
+            found += [step] if step.part == "throughput" else []
+    assert {(one.plan.load.duration_s, one.plan.load.requests) for one in found} == {(60, 1_440)}

@@ -20,6 +20,7 @@ stay where a system works are about its latencies, and these are of the requests
 |                 | on medians of fewer                                                     |                |
 | `no_interval`   | its headline has no 95 % interval, and is of a kind that has one        | INCONCLUSIVE   |
 | `wide_interval` | the interval of its headline holds 0, or its ends are a factor WIDE off | INCONCLUSIVE   |
+|                 | and it is wider than SMALL of what the headline is a difference in      |                |
 
 A campaign is as good as its worst test, and as what its tests say of each other: `maximum_exceeded`, where a run of another
 test on the same workload, in the same state and with all but 1 % of its requests answered, gave more output tokens per second
@@ -73,6 +74,9 @@ OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm"}
 """Parts of their runs whose latencies the headlines are of."""
 WIDE = 2.0
 """Of an interval's ends: a value that may as well be twice as much is not known."""
+SMALL = 0.1
+"""Of what a headline is a difference in (the fact `of` of its note): an interval no wider than that tells that there is next to
+no difference, which is an answer, though as a share of a difference of 0 no interval is narrow."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 
 
@@ -194,7 +198,9 @@ def _of_headline(
         yield "few_samples", Note("headline_of_few_samples", facts)
     if headline.ci is not None:
         low, high = headline.ci
-        if low <= 0 or high > WIDE * low:
+        whole = None if headline.note is None else headline.note.facts.get("of")
+        small = isinstance(whole, int | float) and high - low <= SMALL * whole
+        if (low <= 0 or high > WIDE * low) and not small:
             ends: dict[str, Fact] = {"low": low, "high": high}
             yield "wide_interval", Note("headline_interval_wide", facts | ends, True)
     elif test in WITH_INTERVAL:

@@ -7,7 +7,8 @@ others:   climb from half of what the baseline's ended at                       
 | ----------- | ------------------------------------------------------------------------------------------------------- |
 | maximum     | the capacity of plateau.py: of the runs at the concurrency that the climb ended at                      |
 | reduction   | 1 - q in per cent, q the mean ratio of a configuration's thirds of runs to those of the baseline         |
-| interval    | Student's t of log q over the thirds, which are paired, for both sides answer the same requests; either |
+| interval    | Student's t of log q over the thirds, which are paired, for both sides answer the same requests, and are |
+|             | known to a token for each in flight at best; either                                                     |
 |             | end allows for what another doubling may add to one side, which is no more than the last one did         |
 
 With `guardrail.concurrency` nothing is searched: each configuration is measured with as many in flight.
@@ -35,6 +36,7 @@ from inferometer.procedures.plateau import (
     Rung,
     ascend,
     capacity,
+    distinct,
     output,
     plateau,
     rungs,
@@ -80,13 +82,14 @@ class Reduction:
         return self.ci is not None and self.ci[0] <= 0 <= self.ci[1]
 
 
-def measure(setup: Setup, plan: Plan, name: str, label: str, done: Sequence[Performed]) -> Steps:
-    """The runs for a configuration, `name` in the test's terms and `label` in words, after what was done."""
+def measure(setup: Setup, plan: Plan, name: str, label: str, done: Sequence[Performed], base: float) -> Steps:
+    """The runs for a configuration, `name` in the test's terms and `label` in words, after what was done. `base`: the highest
+    rate that the baseline sustains, requests/s."""
     known = list(done)
     if setup.tests.guardrail.concurrency is None and not _climbed(setup, plan, name, known):
         known += yield from _as(name, ascend(_climb(setup, plan, name, known)))
     for number in range(1 if setup.quick else RUNS):
-        run = _full(setup, plan, name, label, number, known)
+        run = _full(setup, plan, name, label, number, known, base)
         if run is None:
             return
         known.append(PerformedRun(run, (yield run)))
@@ -114,13 +117,28 @@ def reduction(baseline: Maximum, other: Maximum) -> Reduction | None:
     if len(parts[0]) != len(parts[1]):
         return Reduction(lost(before.output_tok_s, after.output_tok_s), None)
     ratios = [math.log(there / here) for here, there in zip(*parts, strict=True) if here > 0 and there > 0]
-    spread = statistics.stdev(ratios) if len(ratios) > 1 else None
+    spread = max(statistics.stdev(ratios), _resolution(baseline, other)) if len(ratios) > 1 else None
     ends = mean_interval(len(ratios), statistics.fmean(ratios), spread) if ratios else None
     value = lost(before.output_tok_s, after.output_tok_s)
     if ends is None:
         return Reduction(value, None)
     low, high = math.exp(ends[0]) / (1 + before.gain), math.exp(ends[1]) * (1 + after.gain)
     return Reduction(value, (min(100 * (1 - high), value), max(100 * (1 - low), value)))
+
+
+def _resolution(*sides: Maximum) -> float:
+    """How well a third's output is known, as a share: at its borders each request in flight has a token more or less. Runs of
+    the same requests may agree to the digit, and that is no certainty about others."""
+    found = [
+        slots * len(steady.output_thirds_tok_s) / (third * steady.duration_s)
+        for one in sides
+        for run in one.full
+        if (steady := run.outcome.summary.steady) is not None
+        and (slots := run.step.at.concurrency) is not None
+        for third in steady.output_thirds_tok_s
+        if third > 0 and steady.duration_s > 0
+    ]
+    return max(found, default=0.0)
 
 
 def lost(before: float, after: float) -> float:
@@ -163,13 +181,14 @@ def _top(setup: Setup, plan: Plan, name: str, done: Sequence[Performed]) -> Rung
 
 
 def _full(
-    setup: Setup, plan: Plan, name: str, label: str, number: int, done: Sequence[Performed]
+    setup: Setup, plan: Plan, name: str, label: str, number: int, done: Sequence[Performed], base_s: float
 ) -> Run | None:
     """A run with a full system: of the same requests in every configuration. None: it is not known what fills it."""
     wanted = setup.tests.guardrail
     if wanted.concurrency is not None:
         slots: int = wanted.concurrency
-        loop = closed_loop(plan, slots, seconds=wanted.throughput_s)
+        own = max(distinct(wanted.throughput_s, base_s) or 0, 2 * WAVES * slots)
+        loop = closed_loop(plan, slots, seconds=wanted.throughput_s, requests=own)
     else:
         top, base = _top(setup, plan, name, done), _top(setup, plan, BASELINE, done)
         request_s = None if base is None else rate(base.done.outcome.summary, "request_s")

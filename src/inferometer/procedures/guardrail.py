@@ -175,7 +175,7 @@ def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performe
         facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
         why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
         yield Run(without_warm_up(level), "level", at, why)
-    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done)
+    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, base)
 
 
 def _refused(done: Sequence[Performed]) -> dict[str, str]:
@@ -232,7 +232,8 @@ def _values(
             found = overhead(levels, name, share, metric, "p50")
             ends = None if found is None else overhead_interval(made, name, share, metric)
             chance = ends is not None and ends[0] <= 0 <= ends[1]
-            note = Note("within_chance") if chance else Note("of_the_medians")
+            of: dict[str, Fact] = {"of": stat(levels.get((BASELINE, share)), metric, "p50")}
+            note = Note("within_chance" if chance else "of_the_medians", of)
             if found is None:
                 note = _missing(name, refused)
             yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", ends, note)
