@@ -147,4 +147,5 @@ def filled(minimum: MinimumReport) -> MinimumReport:
         max_throughput_tok_s=2847.4,
         throughput_at_p99_ttft_500ms_tok_s=None,
         notes=("HTTP with SSE in place of gRPC.", "Guardrails: input filter off, output filter off"),
+        few=(),
     )

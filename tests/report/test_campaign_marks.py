@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.metrics.statistics import ENOUGH, RoughPercentile, percentile_of
 from inferometer.report.campaign.cells import ROUGH, texts
+from inferometer.report.campaign.contents import summaries
 from inferometer.report.campaign.html import render_html
 from inferometer.report.campaign.markdown import render_markdown
+from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.campaign.redaction import redact
 from inferometer.report.figures import MARK
 
@@ -56,6 +58,7 @@ def test_reports_say_what_the_mark_means_and_only_where_it_stands() -> None:
     small = campaigns.simulated()
     sound = replace(
         small,
+        minimum=replace(small.minimum, few=()),
         tests=tuple(
             replace(
                 test,
@@ -77,3 +80,20 @@ def test_what_is_withheld_is_not_marked() -> None:
         for table in test.tables:
             assert not table.few or not table.capacity
             assert not any(table.columns[column].capacity for _, column in table.few)
+
+
+def test_the_minimum_report_and_the_rows_of_tpot_have_the_mark() -> None:
+    """Of 40 requests P99 is rough and P50 is sound; the lines say what the mark means, and a sound report has neither."""
+    small = campaigns.simulated()
+    assert small.minimum.few == ("ttft_p99_ms", "tpot_p99_ms")
+    lines = render_minimum(small).splitlines()
+    marked = {line.partition(":")[0] for line in lines if f" ms{MARK}" in line}
+    assert {"- TTFT P99", "- TPOT P99"} <= marked
+    assert not {"- TTFT P50", "- TPOT P50"} & marked
+    assert f"- {ROUGH}" in lines
+    latency = dict(summaries(small)["Latency"])
+    assert latency["TPOT P99"].endswith(MARK)
+    assert not latency["TPOT P50"].endswith(MARK)
+    assert redact(small, "capacity").minimum.few == small.minimum.few
+    sound = replace(small, minimum=replace(small.minimum, few=()))
+    assert f"- {ROUGH}" not in render_minimum(sound).splitlines()

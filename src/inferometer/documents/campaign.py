@@ -172,7 +172,8 @@ class MethodRow(Part, frozen=True):
 
 
 class MinimumReport(Part, frozen=True):
-    """The lines of draft C.1; None: not measured. `of_run`: the run whose latencies they are."""
+    """The lines of draft C.1; None: not measured. `of_run`: the run whose latencies they are; `few`: the members that are
+    percentiles of too few samples."""
 
     model: str | None
     hardware: str | None
@@ -191,6 +192,7 @@ class MinimumReport(Part, frozen=True):
     notes: tuple[str, ...]
     of_run: str | None
     seed: int | None
+    few: tuple[str, ...] = ()
 
 
 class WorkloadPrint(Part, frozen=True):

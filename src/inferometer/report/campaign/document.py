@@ -21,6 +21,7 @@ from inferometer.documents.load import OfferedLoad
 from inferometer.documents.results import Cell
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.summary import Summary, Sut
+from inferometer.metrics.statistics import ENOUGH, Stats
 from inferometer.report.campaign import deviations
 from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, of_run
 from inferometer.report.run.composition import moment
@@ -134,7 +135,13 @@ def minimum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]
         tpot_p99_ms=None if tpot is None else tpot.p99,
         of_run=run.run,
         seed=summary.plan.workload.seed,
+        few=tuple(_few("ttft", ttft) + _few("tpot", tpot)),
     )
+
+
+def _few(name: str, stats: Stats | None) -> list[str]:
+    """The members of a latency that are percentiles of too few samples."""
+    return [f"{name}_{one}_ms" for one in ("p50", "p99") if stats is not None and stats.n < ENOUGH[one]]
 
 
 def _value(tests: Sequence[ProcedureDocument], test: str, name: str) -> Cell:

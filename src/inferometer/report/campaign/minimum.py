@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from inferometer.documents.campaign import Campaign, MinimumReport
 from inferometer.report import checks
 from inferometer.report.campaign import deviations, disclosure
-from inferometer.report.campaign.cells import cell, is_number
+from inferometer.report.campaign.cells import ROUGH, cell, is_number
 from inferometer.report.campaign.overview import banners
-from inferometer.report.figures import UNDECLARED, clean, figure
+from inferometer.report.figures import MARK, UNDECLARED, clean, figure
 from inferometer.report.run.rows import BOUNDARIES
 
 LINES = (
@@ -43,13 +43,15 @@ DECLARED = ("model", "hardware", "software", "boundary")
 
 
 def result(minimum: MinimumReport, name: str, unit: str) -> str:
-    """A member with its unit; null was not measured, or not declared where nobody measures it."""
+    """A member with its unit, and MARK behind a percentile of too few samples; null was not measured, or not declared where
+    nobody measures it."""
     value = getattr(minimum, name)
     if name == "boundary":
         value = BOUNDARIES.get(value, value)
     if value is None and name in DECLARED:
         return UNDECLARED
-    return f"{figure(value)} {unit}".rstrip() if is_number(value) else cell(value)
+    mark = MARK if name in minimum.few else ""
+    return f"{figure(value)} {unit}".rstrip() + mark if is_number(value) else cell(value)
 
 
 def c1(minimum: MinimumReport, notes: Sequence[str]) -> list[str]:
@@ -57,7 +59,15 @@ def c1(minimum: MinimumReport, notes: Sequence[str]) -> list[str]:
     lines = ["=== LLM Benchmark Report (Minimum) ==="]
     for label, name, unit in LINES:
         lines += ["", label] if name is None else [f"- {label}: {result(minimum, name, unit)}"]
-    return [*lines, "", "Notes:", *(f"- {clean(note)}" for note in notes), "", "=== End Report ==="]
+    rough = [ROUGH] if minimum.few else []
+    return [
+        *lines,
+        "",
+        "Notes:",
+        *(f"- {clean(note)}" for note in (*rough, *notes)),
+        "",
+        "=== End Report ===",
+    ]
 
 
 def render_minimum(campaign: Campaign) -> str:

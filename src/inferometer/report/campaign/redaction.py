@@ -152,6 +152,7 @@ def _minimum(minimum: MinimumReport) -> MinimumReport:
         notes=(),
         of_run=None,
         seed=minimum.seed,
+        few=minimum.few,
     )
 
 
