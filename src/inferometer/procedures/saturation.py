@@ -271,6 +271,14 @@ def _rung_row(one: Rung) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
+def _queue(one: Level) -> str | None:
+    """What the queue's thirds do, and whether that counts: a rise that chance explains, or that is worked off as fast as it
+    comes, refuses no level."""
+    seen = growth(one.done.outcome.summary)
+    by_chance = any(signal.code == "queue" and signal.saturated is False for signal in one.decision.signals)
+    return "rising, by chance" if seen == "rising" and by_chance else seen
+
+
 def _level_row(one: Level) -> tuple[Cell, ...]:
     summary = one.done.outcome.summary
     sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
@@ -279,7 +287,7 @@ def _level_row(one: Level) -> tuple[Cell, ...]:
         "", one.rate, one.done.step.plan.load.duration_s, rate(summary, "output_tok_s"), "",
         None if summary.steady is None else summary.steady.completion_ratio,
         stat(summary, "ttft", "p50"), stat(summary, "ttft", "p99"), stat(summary, "tpot", "p99"), success(summary),
-        growth(summary),
+        _queue(one),
         sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
         ", ".join(signal.code for signal in refused),
     )  # fmt: skip
