@@ -150,20 +150,26 @@ def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Sig
 
 
 def steadiness(summary: Summary, *, final: bool) -> Signal:
-    """Answers come in whole: a third with n of them has a relative standard deviation of sqrt((1 + cv^2) / n) by chance,
-    cv being that of their lengths."""
-    steady = summary.steady
-    lengths = summary.metrics.output_tokens
-    if steady is None or lengths is None or not any(steady.output_thirds_tok_s):
+    """Whether a third's output is further off the mean of the thirds than STEADY_SHARE and than chance explains."""
+    steady, chance = summary.steady, third_chance(summary)
+    if steady is None or chance is None:
         return Signal("steady", None, None, STEADY_SHARE)
     thirds = steady.output_thirds_tok_s
     mean = math.fsum(thirds) / len(thirds)
     off = max(abs(third / mean - 1) for third in thirds)
-    answers = max(1.0, steady.completions / len(thirds))
-    spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0
-    chance = SIGMAS * math.sqrt((1 + spread**2) / answers)
     limit = max(STEADY_SHARE, chance)
     return Signal("steady", (True if final else None) if off > limit else False, off, limit)
+
+
+def third_chance(summary: Summary) -> float | None:
+    """How far a third's output may be off by chance, as a share: answers come in whole, so a third with n of them has a
+    relative standard deviation of sqrt((1 + cv^2) / n), cv being that of their lengths. None: there are no thirds."""
+    steady, lengths = summary.steady, summary.metrics.output_tokens
+    if steady is None or lengths is None or not any(steady.output_thirds_tok_s):
+        return None
+    answers = max(1.0, steady.completions / len(steady.output_thirds_tok_s))
+    spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0
+    return SIGMAS * math.sqrt((1 + spread**2) / answers)
 
 
 def _objective(slo: Objective, *, final: bool) -> Signal:

@@ -21,6 +21,8 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput, latency_limit
 from inferometer.procedures.latency_limit import Seeking
 from inferometer.procedures.plateau import (
+    COLLAPSED,
+    LEAST_SUCCESS,
     Capacity,
     Climb,
     Rung,
@@ -55,6 +57,7 @@ from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, reseeded, without_warm_up
 from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import rate, rate_interval
+from inferometer.procedures.sustained import third_chance
 from inferometer.procedures.throughput_results import (
     NO_MAXIMUM,
     Maximum,
@@ -191,6 +194,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     sought = _sought(setup, found)
     ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
     maximum = _maximum(found, ended, top, tried)
+    measured = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
+    slowed = tuple(_slowed(found, tried))
     seeking = _seeking(setup, found)
     under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]
     known, highest = KnownLimits(), None if top is None else top.done
@@ -207,10 +212,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *limit_table(seeking, under, done),
         ),
         figures=(_figure(tried, done, maximum),),
-        notes=tuple(_notes(sought.ladder, found, ended)),
+        notes=(*_notes(sought.ladder, found, ended), *(() if measured else slowed)),
         undecided=(
             *undecided(top, ended, climbed),
             *_collapse(setup, climbed, found),
+            *(slowed if measured else ()),
             *_never_full(setup, climbed, ended, found),
             *latency_limit.left_open([(one.limit, one.found) for one in under], done),
             *_unfilled(top, ended, found),
@@ -258,6 +264,25 @@ def _collapse(setup: Setup, climbed: Sequence[Rung], found: Capacity) -> Iterato
         left = worst.output_tok_s / found.output_tok_s
         sides: dict[str, Fact] = {"concurrency": at.concurrency, "more": worst.concurrency}
         yield Note("throughput_collapses", {**sides, "left": left}, capacity=True)
+
+
+def _slowed(found: Capacity, tried: Sequence[Level]) -> Iterator[Note]:
+    """That a backlog made the system slower: of the levels above the capacity, whose queues grow far beyond the climb's last
+    number in flight, the one that did least in its last third, if that is less than COLLAPSED by more than chance."""
+    worst: tuple[float, Level] | None = None
+    for one in tried:
+        summary = one.done.outcome.summary
+        chance = third_chance(summary)
+        if one.rate <= found.request_s or summary.steady is None or chance is None:
+            continue
+        left = summary.steady.output_thirds_tok_s[-1] / found.output_tok_s
+        counts = summary.requests
+        answered = counts.completed >= LEAST_SUCCESS * (counts.completed + counts.failed)
+        if answered and left < 1 - max(1 - COLLAPSED, chance) and (worst is None or left < worst[0]):
+            worst = left, one
+    if worst is not None:
+        facts: dict[str, Fact] = {"rate": worst[1].rate, "left": worst[0]}
+        yield Note("throughput_collapses_with_backlog", facts, capacity=True)
 
 
 def _full_rungs(done: Sequence[Performed]) -> list[Rung]:

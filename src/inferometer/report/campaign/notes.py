@@ -237,6 +237,10 @@ SEARCHES: dict[str, Words] = {
         f"More requests in flight make the system slower: with {more} it does {100 * left:.0f} % of what it does with "
         f"{concurrency}. In open loop nothing holds them back: the maximum is one only until a queue forms by chance."
     ),
+    "throughput_collapses_with_backlog": lambda rate, left: (
+        f"A backlog makes the system slower: offered {_four(rate)} requests/s, it did {100 * left:.0f} % of the capacity at "
+        "the end. An open loop at the capacity has such a backlog sooner or later."
+    ),
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
     "closed_loop_saturation_rule": lambda least_gain: (
         "This tool's own rule, for the draft names no saturation in closed loop: the system is full when twice as many "
