@@ -232,8 +232,8 @@ def _values(
             found = overhead(levels, name, share, metric, "p50")
             ends = None if found is None else overhead_interval(made, name, share, metric)
             chance = ends is not None and ends[0] <= 0 <= ends[1]
-            of: dict[str, Fact] = {"of": stat(levels.get((BASELINE, share)), metric, "p50")}
-            note = Note("within_chance" if chance else "of_the_medians", of)
+            of = stat(levels.get((BASELINE, share)), metric, "p50")
+            note = Note("within_chance", {"of": of}) if chance else Note("of_the_medians", {"of": of})
             if found is None:
                 note = _missing(name, refused)
             yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", ends, note)
