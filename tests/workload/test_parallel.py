@@ -80,14 +80,41 @@ ENDLESS = (
 )
 
 
-@pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
-def test_no_process_outlives_the_one_that_started_it() -> None:
-    """Not even when that is killed."""
-    parent = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
+def endless() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A process that goes through an endless list, and those that it started for that."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     assert parent.stdout is not None
     children = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
     assert len(children) >= 2
+    return parent, children
+
+
+@pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
+def test_no_process_outlives_the_one_that_started_it() -> None:
+    """Not even when that is killed."""
+    parent, children = endless()
     parent.kill()
     parent.communicate(timeout=30)
     _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
+
+
+@pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_nothing_waits_for_ever_for_processes_that_are_told_to_end(all_of_them: bool) -> None:
+    """Law: where SIGTERM reaches the processes, or one of them, in the middle of their work, they end, and what started them
+    ends in an error."""
+    parent, children = endless()
+    pools = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    assert len(pools) >= 2
+    for child in pools if all_of_them else pools[:1]:
+        child.terminate()
+    try:
+        assert parent.wait(timeout=60) != 0
+        _, alive = psutil.wait_procs(children, timeout=30)
+        assert not alive
+    finally:
+        parent.kill()
+        parent.communicate()

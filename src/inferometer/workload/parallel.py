@@ -8,7 +8,8 @@
 
 Processes are started anew, not forked, for this one may have threads; they take half a second to be of use. They take no
 notice of Ctrl-C, which is for the process that started them to interpret, and end with the list, when it is left, or with
-that process, however that ends.
+that process, however that ends. SIGTERM ends them with a delay: it may be meant for the whole group, and one that died while
+it answers would leave half a message behind, for the rest of which this process would wait for ever.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import connection
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,6 +36,8 @@ AHEAD = 4
 """Goes a lane that may wait to be taken up: enough to be kept busy, and few enough to stand in memory."""
 MOST_PROCESSES = 4
 """Each holds a tokenizer of its own, 100 to 200 MB."""
+GRACE_S = 5.0
+"""From SIGTERM on: by then the process that started it has ended, if all were to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +122,17 @@ _doing: list[Callable[[Any], Any]] = []
 
 def _begin(do: Callable[[Any], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end_later)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
     _doing.append(do)
+
+
+def _end_later(_signal: int, _frame: FrameType | None) -> None:
+    timer = threading.Timer(GRACE_S, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
 
 
 def _leave_with(sentinel: int) -> None:
