@@ -297,6 +297,13 @@ def test_an_interrupted_run_does_not_blame_the_server_for_what_was_cancelled(run
     assert drained.facts["by_error"] == {"cancelled": 100}
 
 
+def test_a_run_without_an_answer_does_not_ask_for_usage(run: Any) -> None:
+    """Law: where no request completed, no count is missing, and the failures alone are told."""
+    nothing = {"outcome": lambda v: ["timeout"] * len(v), "usage_output": lambda v: [None] * len(v)}
+    judged = judge(*run(**nothing))
+    assert (judged.check("token_counts").status, judged.check("error_rate").status) == ("na", "fail")
+
+
 @pytest.mark.parametrize(
     ("n", "late", "status"), [(55, 0, "pass"), (55, 1, "unsure"), (55, 2, "fail"), (1200, 1, "pass")]
 )
