@@ -50,6 +50,7 @@ QUESTION = (
 _APART = "\n"  # between a prefix and what follows it in one text: one line end is read alike with and without the rest
 _ROUNDS, _BEGINNINGS = 3, 4
 _TYPICAL = 300  # tokens of a text whose length nobody has counted yet
+_ROOM = 8  # tokens for a piece that may be too few for any to fit between front and tail
 _LONG = 2048  # tokens from which on a text's middle is not read again
 _ENDS = 1024  # tokens left for its ends, a prefix and a question among them
 
@@ -253,7 +254,8 @@ class _TextPrompts(_Prompts):
         """Front, piece and tail that are so many tokens together, or as near as can be, and how many they are.
 
         Where a seam makes tokens of its own, another count is tried, then another beginning of the piece. Where there is no
-        room for both, the piece goes before the tail; `bare` is sent where there is none for more than that.
+        room for both, or so little that no piece fills it, the piece goes before the tail; `bare` is sent where there is none
+        for more than that.
         """
         count = self._count
         alone = count(front + tail) if front or tail else 0
@@ -274,6 +276,8 @@ class _TextPrompts(_Prompts):
                     return text, sent
                 around += sent - tokens
         assert best is not None
+        if tail and bare is not None and tokens - alone < _ROOM:
+            return min((best[1:], self._fit(front, cut, "", tokens, bare)), key=lambda one: abs(one[1] - tokens))
         return best[1:]
 
     def _count(self, text: str) -> int:
