@@ -13,6 +13,7 @@ import jsonschema
 import pyarrow as pa
 import pytest
 from procedures.driving import Silent
+from studies.virtual_bench import PlantedMachine, VirtualClock
 
 from inferometer.documents.agentic import SCHEMA, Agentic, AgenticEngine, Restart
 from inferometer.documents.bench import Remark
@@ -48,48 +49,6 @@ PLAIN = Settings(
 )
 Change = Callable[[dict[str, Any], str], None]
 """Changes a row of the record, whose phase is given."""
-
-
-@dataclass
-class Level:
-    """A reading."""
-
-    level: str | None = "normal"
-    speed_limit_percent: float | None = 100.0
-
-
-class QuietMachine:
-    """A machine at rest."""
-
-    def memory_pressure(self) -> Level:
-        """As of the real one."""
-        return Level()
-
-    def thermal(self) -> Level:
-        """As of the real one."""
-        return Level("nominal")
-
-    def chip(self) -> str | None:
-        """As of the real one."""
-        return "Planted M1"
-
-    def os_version(self) -> str | None:
-        """As of the real one."""
-        return "PlantedOS 1"
-
-
-class Still:
-    """Time that passes by sleeping only."""
-
-    at_ns = 0
-
-    def now_ns(self) -> int:
-        """As of the real one."""
-        return self.at_ns
-
-    def sleep(self, seconds: float) -> None:
-        """As of the real one."""
-        self.at_ns += round(seconds * 1e9)
 
 
 @dataclass
@@ -162,7 +121,7 @@ def benched(folder: Path, *engines: VirtualEngine, **more: Any) -> AgenticBenche
     names = ("swap", "duplicates", "restarts")
     around = {name: more.pop(name) for name in names if name in more}
     usual: dict[str, Any] = {"swap": Swap, "duplicates": lambda _: (), **around}
-    surroundings = Surroundings(machine=QuietMachine(), clock=Still(), **usual)
+    surroundings = Surroundings(machine=PlantedMachine(), clock=VirtualClock(), **usual)
     question = AgenticQuestion("salt", **{"long_tokens": 2_000, **more})
     return carry_out(question, engines, surroundings, folder, Silent())
 
