@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -73,17 +75,22 @@ def test_the_threads_end_with_the_list_or_when_it_is_left() -> None:
 
 
 ENDLESS = (
-    "import itertools, psutil\n"
+    "import itertools, psutil, signal, sys\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
     "from inferometer.workload.parallel import in_processes\n"
-    "for done in in_processes(abs, itertools.count()):\n"
-    "    if done == 1000: print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)\n"
+    "for at, done in enumerate(in_processes({do}, itertools.repeat(1_000_000))):\n"
+    "    if at == 100: print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)\n"
 )
 
 
-def endless() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
-    """A process that goes through an endless list, and those that it started for that."""
+def endless(do: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A process that does this to an endless list, and those that it started for that."""
     parent = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", ENDLESS.format(do=do)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     assert parent.stdout is not None
     children = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
@@ -94,7 +101,7 @@ def endless() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
 @pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
 def test_no_process_outlives_the_one_that_started_it() -> None:
     """Not even when that is killed."""
-    parent, children = endless()
+    parent, children = endless("abs")
     parent.kill()
     parent.communicate(timeout=30)
     _, alive = psutil.wait_procs(children, timeout=30)
@@ -102,17 +109,13 @@ def test_no_process_outlives_the_one_that_started_it() -> None:
 
 
 @pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
-@pytest.mark.parametrize("all_of_them", [True, False])
-def test_nothing_waits_for_ever_for_processes_that_are_told_to_end(all_of_them: bool) -> None:
-    """Law: where SIGTERM reaches the processes, or one of them, in the middle of their work, they end, and what started them
-    ends in an error."""
-    parent, children = endless()
-    pools = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-    assert len(pools) >= 2
-    for child in pools if all_of_them else pools[:1]:
-        child.terminate()
+def test_a_whole_group_ends_when_it_is_told_to() -> None:
+    """Law: SIGTERM to a process and those that it started, which are in the middle of answers of a megabyte, ends them all, and
+    the first by its own handler."""
+    parent, children = endless("bytes")
     try:
-        assert parent.wait(timeout=60) != 0
+        os.killpg(parent.pid, signal.SIGTERM)
+        assert parent.wait(timeout=60) == 3
         _, alive = psutil.wait_procs(children, timeout=30)
         assert not alive
     finally:
