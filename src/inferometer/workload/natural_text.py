@@ -277,7 +277,9 @@ class _TextPrompts(_Prompts):
                 around += sent - tokens
         assert best is not None
         if tail and bare is not None and tokens - alone < _ROOM:
-            return min((best[1:], self._fit(front, cut, "", tokens, bare)), key=lambda one: abs(one[1] - tokens))
+            return min(
+                (best[1:], self._fit(front, cut, "", tokens, bare)), key=lambda one: abs(one[1] - tokens)
+            )
         return best[1:]
 
     def _count(self, text: str) -> int:
