@@ -347,3 +347,16 @@ def test_runs_of_one_request_show_together_that_answers_were_not_held_back(
     ]
     runs = [run({"verdict.checks": (one,)}) for one in checks]
     assert [one.code for one in verdict_of_test(test, runs, None, ()).objections] == codes
+
+
+@pytest.mark.parametrize(
+    ("test", "of", "codes"),
+    [("guardrail", "filter", []), ("guardrail", None, ["streamed"]), ("ttft", "filter", ["streamed"])],
+)
+def test_a_disclosed_filter_that_holds_answers_back_is_what_its_own_test_is_about(
+    test: str, of: str | None, codes: list[str]
+) -> None:
+    """Law: only in the test of filters, and only where one is disclosed, do held-back answers leave the verdict alone."""
+    held = msgspec.structs.replace(check("streamed", "unsure"), facts={"of": of})
+    found = verdict_of_test(test, [run({"verdict.checks": (held,)})], None, ())
+    assert [one.code for one in found.objections] == codes

@@ -117,13 +117,18 @@ def test_text_that_comes_all_at_once_was_not_streamed(run: Any) -> None:
     assert found(run, "streamed", event_ns=bunched(1.0), plan=whole).status == "na"
 
 
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.54, 1.0])
-def test_a_disclosed_output_filter_explains_answers_that_were_held_back(run: Any, share: float) -> None:
-    """Law: held-back answers are noted where the plan says that an output filter is on, and only there. Nothing held: pass."""
-    for disclosed, status in ((True, "note"), (False, None), (None, None)):
+@pytest.mark.parametrize(
+    ("share", "bare", "explained"),
+    [(0.02, "unsure", "note"), (0.5, "unsure", "note"), (0.54, "fail", "unsure"), (1.0, "fail", "unsure")],
+)
+def test_a_disclosed_output_filter_explains_answers_that_were_held_back(
+    run: Any, share: float, bare: str, explained: str
+) -> None:
+    """Law: where the plan says that an output filter is on, and only there, held-back answers are noted, and most of them leave
+    TPOT undecided. Nothing held: pass."""
+    for disclosed, status in ((True, explained), (False, bare), (None, bare)):
         plan = {"sut": {"guardrails": {"output_filter": disclosed}}}
-        check = found(run, "streamed", event_ns=bunched(share), plan=plan)
-        assert (check.status == "note") == (status == "note")
+        assert found(run, "streamed", event_ns=bunched(share), plan=plan).status == status
         assert found(run, "streamed", plan=plan).status == "pass"
 
 

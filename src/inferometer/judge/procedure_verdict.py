@@ -51,6 +51,8 @@ LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
 """What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
 OF_SINGLE_REQUESTS = {"cold-start"}
 """Tests whose runs have one request each: whether answers were held back shows over all of them together."""
+OF_FILTERS_COST = {"guardrail"}
+"""Tests of what filters cost in TTFT, end-to-end time and throughput: a disclosed one that holds answers back is expected."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
 OF_FILTERS = ("finish_reason", "policy_status")
 """Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""
@@ -131,6 +133,8 @@ def verdict_of_test(
         if one.part in ESTIMATES:
             continue
         for check in one.summary.verdict.checks:
+            if test in OF_FILTERS_COST and check.code == "streamed" and check.facts.get("of") == "filter":
+                continue
             if check.code in counting and check.status in ("fail", "unsure"):
                 status: RunStatus = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
                 objections.append(Objection(check.code, status, one.name, check.message))

@@ -58,8 +58,13 @@ DELIVERY: dict[str, Wording] = {
         {
             "note": "Some of the multi-token answers were held back, as an output filter does, and the plan discloses one: "
             "TTFT is the time to the first text that it lets through, and TPOT is the pace after it.",
+            "unsure": "{value} of the multi-token answers were held back, as an output filter does, and the plan discloses "
+            "one: TTFT is the time to the first text that it lets through, and TPOT is not the pace of the model.",
         },
-        {},
+        {
+            "unsure": "Take TTFT and the end-to-end time from this run; measure TPOT with the output filter off, or report "
+            "what the filter costs with `inferometer test guardrail`.",
+        },
         {("held", "judged"): "Held back: {held} of {judged}."},
     ),
     "streamed:p99": Wording(
