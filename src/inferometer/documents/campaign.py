@@ -119,6 +119,17 @@ class ProcedureRun(Part, frozen=True):
     fingerprint: str | None
 
 
+class SpoiltRun(Part, frozen=True):
+    """A run that the client's machine spoilt, and that was made again at once. `part`, `at`: of the run in
+    its place, too; `checks`: the codes of those that it failed; `runs_before`: how many of the test's runs came before."""
+
+    run: str
+    part: str
+    at: Conditions | Withheld
+    checks: tuple[str, ...]
+    runs_before: int
+
+
 class RefusedStep(Part, frozen=True):
     """A run of which nothing could be sent (`part`, `at`), or a state that the system could not be brought into (`what`,
     `state`). `why`: the message; `runs_before`: how many of the test's runs came before."""
@@ -133,7 +144,8 @@ class RefusedStep(Part, frozen=True):
 
 class ProcedureDocument(Part, frozen=True):
     """One test of the draft. `ended_by`, `problem`: why it is partial; None: it is whole. `parameters`: those of the test;
-    `plan`: the resolved base plan, as `plan.json` has it; `refused`: steps that could not be carried out."""
+    `plan`: the resolved base plan, as `plan.json` has it; `refused`: steps that could not be carried out; `spoilt`: runs
+    that were made again."""
 
     schema: Literal["inferometer/test/4"]
     version: str
@@ -160,6 +172,7 @@ class ProcedureDocument(Part, frozen=True):
     notes: tuple[WordedNote, ...]
     undecided: tuple[WordedNote, ...]
     refused: tuple[RefusedStep, ...] = ()
+    spoilt: tuple[SpoiltRun, ...] = ()
 
 
 class MethodRow(Part, frozen=True):

@@ -32,6 +32,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply
+from inferometer.judge.spoilt import spoilt_by
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.saved import plan_hash, resolved
 from inferometer.procedures.registry import PROCEDURES
@@ -173,6 +174,7 @@ def _made(
         plan_hash=plan_hash(setup.plan),
         compliance=None,
         runs=tuple(_as_summarised(one, summaries[one.run]) for one in test.runs),
+        spoilt=tuple(replace(one, checks=spoilt_by(_summary(folder, one.run))) for one in test.spoilt),
     )
     return shown.with_results(base, measured, results), setup.known | results.known
 

@@ -14,6 +14,7 @@ from inferometer.documents.campaign import (
     ProcedureDocument,
     ProcedureRun,
     ReportedValue,
+    SpoiltRun,
     StateSwitch,
 )
 from inferometer.documents.note import WITHHELD
@@ -181,7 +182,11 @@ def detail(test: ProcedureDocument) -> Detail:
         undecided=[words for one in test.undecided if (words := clean(one.message)) not in reasons],
         values=[_value(one) for one in test.values],
         meanings=titles.meanings(test),
-        notes=[*rough(test), *(clean(note.message) for note in test.notes)],
+        notes=[
+            *rough(test),
+            *(clean(note.message) for note in test.notes),
+            *(_spoilt(one) for one in test.spoilt),
+        ],
         runs=[_run(one) for one in test.runs],
     )
 
@@ -207,6 +212,15 @@ def _run(one: ProcedureRun) -> RunRow:
     if made_of != WITHHELD:
         made_of = made_of.removeprefix("sha256:")[:12]
     return RunRow(clean(one.run), clean(one.part), at, one.verdict, made_of, clean(one.why))
+
+
+def _spoilt(one: SpoiltRun) -> str:
+    at = one.at if isinstance(one.at, str) else _conditions(one.at)
+    failed = ", ".join(map(clean, one.checks))
+    return (
+        f"Made again: {clean(one.part)}, {at}. The client's machine spoilt {clean(one.run)}, which failed {failed} and "
+        "nothing else."
+    )
 
 
 def _conditions(at: Conditions) -> str:

@@ -194,6 +194,7 @@ def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
         figures=tuple(_figure(one, names) for one in test.figures),
         notes=_notes(test.notes, names),
         undecided=_notes(test.undecided, names),
+        spoilt=tuple(replace(one, run=WITHHELD, at=WITHHELD) for one in test.spoilt),
     )
 
 
