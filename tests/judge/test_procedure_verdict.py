@@ -24,8 +24,8 @@ from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.procedure_verdict import (
     ProcedureJudgement,
-    beyond_maximum,
     contradictions,
+    of_maximum,
     verdict_of_campaign,
     verdict_of_test,
 )
@@ -126,15 +126,21 @@ def test_a_campaign_is_as_good_as_its_worst_test() -> None:
     assert verdict_of_campaign(tests[:1]).status == "VALID"
 
 
+RATE = 20.0
+"""Requests per second that 5.2 came to, give or take 2 %."""
+
+
 def _campaign(
     seen: float, maximum: float, **changes: Any
 ) -> tuple[list[ProcedureDocument], dict[str, Summary]]:
     """Documents of 5.2 with a maximum and of 5.3 with one run, each with its run's summary."""
     given = {"success_rate.value": 1.0, "throughput.output_tok_s": seen, "throughput.ci95.output_tok_s": None}
-    states = changes.pop("state", {})
+    states, loop = changes.pop("state", {}), changes.pop("loop", "open")
     mine, other = run(), run(given | changes)
-    value = ReportedValue(
-        "max_output_tok_s", "Max", maximum, "tok/s", (0.9 * maximum, 1.1 * maximum), None, True
+    ends = 0.9 * maximum, 1.1 * maximum
+    values = (
+        ReportedValue("max_output_tok_s", "Max", maximum, "tok/s", ends, None, True),
+        ReportedValue("max_request_s", "Max", RATE, "req/s", (0.98 * RATE, 1.02 * RATE), None, True),
     )
     document = simulated_test()
     ran = [
@@ -142,7 +148,9 @@ def _campaign(
         for name, state in (("a", {}), ("b", states))
     ]
     tests = [
-        msgspec.structs.replace(document, test="throughput", values=(value,), runs=(ran[0],)),
+        msgspec.structs.replace(
+            document, test="throughput", parameters={"loop": loop}, values=values, runs=(ran[0],)
+        ),
         msgspec.structs.replace(document, test="tradeoff", values=(), runs=(ran[1],)),
     ]
     return tests, {"a": mine.summary, "b": other.summary}
@@ -160,8 +168,7 @@ def simulated_test() -> ProcedureDocument:
 
 def test_a_maximum_that_another_test_exceeded_is_none() -> None:
     """Beyond the maximum's interval, with requests that succeeded, on the same workload and in the same state."""
-    found = beyond_maximum(*_campaign(1200.0, 1000.0))
-    assert found is not None
+    (found,) = of_maximum(*_campaign(1200.0, 1000.0))
     assert (found.code, found.status, found.run) == ("maximum_exceeded", "INCONCLUSIVE", "b")
     verdict = verdict_of(*_campaign(1200.0, 1000.0))
     assert verdict.status == "INCONCLUSIVE"
@@ -182,7 +189,42 @@ def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum
     changes: dict[str, Any],
 ) -> None:
     """Nor does a system whose cache saves it the prompts."""
-    assert beyond_maximum(*_campaign(1200.0, 1000.0, **changes)) is None
+    assert not [*of_maximum(*_campaign(1200.0, 1000.0, **changes))]
+
+
+def _offered(rate: float, ratio: tuple[float, float], **changes: Any) -> list[str]:
+    """What a run of another test at this rate, of which so many requests ended, says against the maximum."""
+    load = {"plan.load.model": "open", "plan.load.rate": rate, "steady.completion_ratio_ci95": ratio}
+    return [one.code for one in of_maximum(*_campaign(500.0, 1000.0, **load, **changes))]
+
+
+def test_a_maximum_below_which_another_test_was_not_kept_up_with_is_none() -> None:
+    """At no more than nine tenths of it, of which surely fewer than nine tenths ended: the tests are not of one system."""
+    assert _offered(0.85 * RATE, (0.5, 0.7)) == ["maximum_not_sustained"]
+    load = {
+        "plan.load.rate": 0.85 * RATE,
+        "plan.load.model": "open",
+        "steady.completion_ratio_ci95": (0.5, 0.7),
+    }
+    verdict = verdict_of(*_campaign(500.0, 1000.0, **load))
+    assert (verdict.status, verdict.reasons[-1].code) == ("INCONCLUSIVE", "maximum_not_sustained")
+    assert "17" in verdict.reasons[-1].message
+
+
+@pytest.mark.parametrize(
+    ("rate", "ratio", "changes"),
+    [
+        (0.95 * RATE, (0.5, 0.7), {}),
+        (0.85 * RATE, (0.8, 0.95), {}),
+        (0.85 * RATE, (0.5, 0.7), {"state": {"guardrails": "full"}}),
+        (0.85 * RATE, (0.5, 0.7), {"loop": "closed"}),
+    ],
+)
+def test_load_near_the_maximum_chance_another_state_and_a_closed_loop_refute_no_maximum(
+    rate: float, ratio: tuple[float, float], changes: dict[str, Any]
+) -> None:
+    """In closed loop the maximum is that of a client that holds requests back."""
+    assert _offered(rate, ratio, **changes) == []
 
 
 def test_what_kept_a_test_from_its_answer_is_said_first() -> None:

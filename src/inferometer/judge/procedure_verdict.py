@@ -24,9 +24,10 @@ stay where a system works are about its latencies, and these are of the requests
 
 A campaign is as good as its worst test, and as what its tests say of each other: `maximum_exceeded`, where a run of another
 test on the same workload, in the same state and with all but 1 % of its requests answered, gave more output tokens per second
-than 5.2's maximum, beyond the intervals of both: the maximum is then none, and the campaign INCONCLUSIVE. `model_changed` and
-`server_changed` hold of the runs of all tests, too. `incomplete`: tests that were asked for were not carried out, since the
-program was ended before them; INCONCLUSIVE.
+than 5.2's maximum, beyond the intervals of both: the maximum is then none, and the campaign INCONCLUSIVE. So it is with
+`maximum_not_sustained`, where another test offered no more than HELD of that maximum, and surely fewer than HELD of its
+requests ended. `model_changed` and `server_changed` hold of the runs of all tests, too. `incomplete`: tests that were asked for
+were not carried out, since the program was ended before them; INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from dataclasses import dataclass, replace
 
 from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, ProcedureVerdict, ReportedValue
 from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Interval
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.checks import ERROR_RATE
@@ -60,7 +62,9 @@ CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
 """A run in another state than these is of another system than the one whose maximum was measured."""
-MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
+MAXIMUM, MAXIMUM_VALUE, RATE_VALUE = "throughput", "max_output_tok_s", "max_request_s"
+HELD = 0.9
+"""Draft 5.2.3.1: the share of requests that a sustained load completes. A maximum was offered as much of itself."""
 ANSWERED = 0.99
 """Of the requests of a run whose throughput is held against the maximum."""
 WITH_INTERVAL = {
@@ -239,32 +243,79 @@ def worst(statuses: Iterable[RunStatus]) -> RunStatus:
     return next((status for status in WORST if status in given), "VALID")
 
 
-def beyond_maximum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> Objection | None:
-    """That other tests of a campaign saw more output tokens a second than 5.2's maximum; None: none did, or there is none.
-    `summaries`: of the runs, by their names."""
-    mine = next((one for one in tests if one.test == MAXIMUM), None)
-    value = None if mine is None else next((one for one in mine.values if one.name == MAXIMUM_VALUE), None)
-    if mine is None or value is None or not isinstance(value.value, int | float) or not mine.runs:
-        return None
-    most = value.value if value.ci is None else value.ci[1]
+def of_maximum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> Iterator[Objection]:
+    """What other tests of a campaign say against 5.2's maximum. `summaries`: of the runs, by their names."""
+    mine = next((one for one in tests if one.test == MAXIMUM and one.runs), None)
+    if mine is None:
+        return
     asked = _asked(summaries[mine.runs[0].run].plan)
-    others = [(test, run) for test in tests if test is not mine for run in test.runs]
-    found = [
-        (rate, test.title, run.run)
-        for test, run in others
+    others = [
+        (test, run.run, summaries[run.run])
+        for test in tests
+        if test is not mine
+        for run in test.runs
         if all(USUAL_STATES.get(name) == state for name, state in run.state.items())
-        and (summary := summaries[run.run]).success_rate.value is not None
+        and _asked(summaries[run.run].plan) == asked
+    ]
+    yield from _exceeded(mine, others)
+    if mine.parameters.get("loop") == "open":  # a closed loop holds back what an open one piles up
+        yield from _not_sustained(mine, others)
+
+
+_Others = Sequence[tuple[ProcedureDocument, str, Summary]]
+"""Runs of other tests on the workload of 5.2, in the same state: the test, the run's name and its summary."""
+
+
+def _exceeded(mine: ProcedureDocument, others: _Others) -> Iterator[Objection]:
+    """That they saw more output tokens a second."""
+    value, ends = _number(mine, MAXIMUM_VALUE)
+    if value is None:
+        return
+    most = value if ends is None else ends[1]
+    found = [
+        (rate, test.title, run)
+        for test, run, summary in others
+        if summary.success_rate.value is not None
         and summary.success_rate.value >= ANSWERED
         and (rate := summary.throughput.output_tok_s) is not None
         and _least(summary) > most
-        and _asked(summary.plan) == asked
     ]
-    if not found:
-        return None
-    rate, title, run = max(found)
-    facts: dict[str, Fact] = {"output_tok_s": rate, "test": title, "maximum": value.value}
-    note = Note("maximum_exceeded", facts, True)
-    return Objection("maximum_exceeded", "INCONCLUSIVE", run, note, len(found))
+    if found:
+        rate, title, run = max(found)
+        facts: dict[str, Fact] = {"output_tok_s": rate, "test": title, "maximum": value}
+        note = Note("maximum_exceeded", facts, True)
+        yield Objection("maximum_exceeded", "INCONCLUSIVE", run, note, len(found))
+
+
+def _not_sustained(mine: ProcedureDocument, others: _Others) -> Iterator[Objection]:
+    """That they offered less, and it was not kept up with."""
+    value, ends = _number(mine, RATE_VALUE)
+    if value is None:
+        return
+    least = value if ends is None else ends[0]
+    found = [
+        (rate, test.title, run)
+        for test, run, summary in others
+        if (rate := summary.plan.load.rate) is not None
+        and summary.plan.load.model == "open"
+        and rate <= HELD * least
+        and summary.steady is not None
+        and (ratio := summary.steady.completion_ratio_ci95) is not None
+        and ratio[1] < HELD
+    ]
+    if found:
+        rate, title, run = min(found)
+        facts: dict[str, Fact] = {"rate": rate, "test": title, "maximum": value}
+        note = Note("maximum_not_sustained", facts, True)
+        yield Objection("maximum_not_sustained", "INCONCLUSIVE", run, note, len(found))
+
+
+def _number(test: ProcedureDocument, name: str) -> tuple[float | None, Interval | None]:
+    """A value of a test and its interval; None: it has no such number."""
+    for one in test.values:
+        if one.name == name and isinstance(one.value, int | float):
+            return float(one.value), one.ci
+    return None, None
 
 
 def unfinished(asked: Sequence[str], tests: Sequence[ProcedureDocument]) -> Iterator[Objection]:

@@ -553,6 +553,10 @@ VERDICT: Mapping[str, Words] = {
         "{test} saw {output_tok_s} output tokens per second on the same workload, more than the maximum of {maximum}: "
         "that is none."
     ),
+    "maximum_not_sustained": (
+        "{test} offered {rate} requests per second on the same workload, which was not kept up with, though the maximum is "
+        "{maximum}: the system changed in between, or that is none."
+    ),
     "cache_used_while_off": lambda share: (
         f"The prefix cache was to be off, and the server took {100 * share:.2g} % of the prompt tokens from it."
     ),

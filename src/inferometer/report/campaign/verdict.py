@@ -9,7 +9,7 @@ from inferometer.documents.summary import Summary
 from inferometer.judge.procedure_verdict import (
     Objection,
     ProcedureJudgement,
-    beyond_maximum,
+    of_maximum,
     of_one_system,
     unfinished,
     verdict_of_campaign,
@@ -28,12 +28,11 @@ def verdict_of(
 ) -> ProcedureVerdict:
     """The verdict of a campaign: by its tests, and by what they say of each other. `asked`: the names of all tests that it was
     to carry out."""
-    beyond = beyond_maximum(tests, summaries)
     said = {reason.code for test in tests for reason in test.verdict.reasons}
     found = (
         *(one for one in of_one_system(tests, summaries) if one.code not in said),
         *unfinished(asked, tests),
-        *([] if beyond is None else [beyond]),
+        *of_maximum(tests, summaries),
     )
     return verdict_of_campaign(
         [(test.test, test.title, test.verdict) for test in tests], tuple(map(_reason, found))
