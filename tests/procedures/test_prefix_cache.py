@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import prefix_cache
 from inferometer.procedures.setup import Setup, another_workload, variant, workload_key
-from inferometer.procedures.step import KnownLimits, Measured, PerformedRun, Run, Switch, Switched
+from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Switch, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -239,6 +239,28 @@ def test_a_warm_cache_without_a_hit_contradicts(ran: Alone) -> None:
     one = ran.of("disabled")  # nothing cached, as seen
     (said,) = contradictions("warm", {"prefix_cache": "flushed"}, one.outcome.summary)
     assert said.code == "cache_unused_while_on"
+
+
+def unseen(ran: Alone, warm: str, status: Literal["verified", "declared"]) -> list[str]:
+    """What is left open of a server that reports no cached tokens. `warm`: the pass that was the warm one."""
+    last = ran.of(warm).outcome
+    done: list[Performed] = []
+    for one in ran.done:
+        if isinstance(one, PerformedRun):
+            found = last if one.step.part == "warm" else one.outcome
+            silent = structs.replace(found.summary.throughput, cached_input_share=None)
+            summary = structs.replace(found.summary, throughput=silent)
+            done.append(PerformedRun(one.step, replace(found, summary=summary)))
+        else:
+            done.append(replace(one, outcome=Switched(status, "a command")))
+    return [note.code for note in prefix_cache.results(ran.setup, done).undecided]
+
+
+def test_a_cache_that_saves_nothing_has_to_show_that_it_was_switched(ran: Alone) -> None:
+    """By the system's own word or by what it saves; a switch that does nothing saves nothing, too."""
+    assert unseen(ran, "disabled", "declared") == ["cache_not_shown"]
+    assert unseen(ran, "disabled", "verified") == []
+    assert unseen(ran, "warm", "declared") == []
 
 
 def test_the_workload_is_the_plans_if_it_shares() -> None:

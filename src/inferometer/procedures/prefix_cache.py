@@ -49,7 +49,7 @@ from inferometer.procedures.setup import (
     with_warm_up,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Run, Steps, Switch, runs
+from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
@@ -117,8 +117,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(tables=base_table(setup, bare, done), undecided=(Note("no_saturation_without_cache"),))
     missing = [one.label for one in PASSES if one.part not in passes]
     throughputs = {one.part: _throughput_of(done, one) for one in (DISABLED, WARM)}
+    intervals = _intervals(done)
+    open_ = [Note("not_measured", {"what": tuple(missing)})] if missing else []
+    if not missing and not _shown(done, passes, intervals):
+        open_.append(Note("cache_not_shown"))
     return Results(
-        values=_values(passes, throughputs, _intervals(done)),
+        values=_values(passes, throughputs, intervals),
         tables=(
             _cache_table(passes),
             _reduction_table(passes),
@@ -127,7 +131,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=(_bars(passes),),
         notes=tuple(_notes(setup, passes, base)),
-        undecided=(Note("not_measured", {"what": tuple(missing)}),) if missing else (),
+        undecided=tuple(open_),
         known=known_base(bare, base),
     )
 
@@ -197,6 +201,22 @@ def best_hit_rate(summary: Summary | None) -> float | None:
     if share is None or sent is None or not shared.requests or shared.tokens is None:
         return None
     return min(100.0, 100.0 * share * sent.mean * drawn.requests / (shared.requests * shared.tokens.mean))
+
+
+def _shown(done: Sequence[Performed], passes: dict[str, Summary], known: Mapping[str, Interval]) -> bool:
+    """Whether anything shows that the cache was on in one pass and off in the other: the system confirmed each switch, or
+    reports cached tokens (which may contradict it), or has hits in its metrics in the warm pass alone, or TTFT fell by more
+    than chance. Without that, a switch that did nothing looks like a cache that saves nothing."""
+    switched = [one.outcome.status for one in done if isinstance(one.outcome, Switched)]
+    confirmed = bool(switched) and set(switched) == {"verified"}
+    warm = passes[WARM.part]
+    hits = [
+        0.0 if one.server is None else one.server.prefix_hit_share or 0.0
+        for one in (warm, passes[DISABLED.part])
+    ]
+    reported = warm.throughput.cached_input_share is not None or hits[0] > hits[1] == 0
+    ends = known.get(f"ttft_reduction_{WARM.part}")
+    return confirmed or reported or (ends is not None and ends[0] > 0)
 
 
 def _intervals(done: Sequence[Performed]) -> dict[str, Interval]:

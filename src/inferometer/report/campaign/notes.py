@@ -433,6 +433,10 @@ FAIRNESS: dict[str, Words] = {
 
 PREFIX_CACHE: dict[str, Words] = {
     "no_saturation_without_cache": "The highest rate sustained without cache was not found, so no pass was made.",
+    "cache_not_shown": (
+        "Nothing shows that the prefix cache was switched: the server reports no cached tokens, neither in usage nor in "
+        "metrics, and TTFT fell by no more than chance. Have it report them."
+    ),
     "hits_by_usage": "of the shared prefixes' tokens, by the server's usage",
     "hits_not_reported": "the server does not say what it took from its cache",
     "of_the_median": "of the median",
