@@ -43,6 +43,10 @@ class PlanError(InferometerError):
         self.problems = problems
         super().__init__("\n".join(str(problem) for problem in problems))
 
+    def __reduce__(self) -> tuple[type[PlanError], tuple[list[Problem]]]:
+        """Out of another process it comes with its problems."""
+        return type(self), (self.problems,)
+
 
 class PeerError(InferometerError):
     """The server cannot be reached or cannot serve this plan at all.

@@ -15,7 +15,7 @@ PINNING = hasattr(os, "sched_setaffinity")
 CORES = sorted(os.sched_getaffinity(0)) if PINNING else []
 
 
-def kept_to(process: subprocess.Popen[str]) -> list[int]:
+def kept_to(process: subprocess.Popen[bytes]) -> list[int]:
     """The cores of a process of ours."""
     return sorted(os.sched_getaffinity(process.pid))
 
@@ -30,7 +30,7 @@ def test_the_engine_has_the_first_core_and_its_workers_the_others(tmp_path: Path
         assert beside(engine, len(CORES)) == beside(None, 1) == []
         with on_cores(beside(engine, 1)):
             command = [sys.executable, "-c", "input()"]
-            worker = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+            worker = subprocess.Popen(command, stdin=subprocess.PIPE)
         with worker:
             assert kept_to(worker) == CORES[1:]
         assert sorted(os.sched_getaffinity(0)) == CORES

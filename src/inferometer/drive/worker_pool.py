@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ import msgspec
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.worker_messages import Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import InstrumentError
+from inferometer.isolation import start
 from inferometer.journal.schema import Phase
 
 LEAD_NS = 20_000_000
@@ -70,13 +70,7 @@ class _WorkerProcess:
 
     def __init__(self, number: int, log: int) -> None:
         self.number = number
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "inferometer.drive.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            process_group=0,  # Ctrl-C is for the parent to interpret
-        )
+        self.process = start("inferometer.drive.worker", stderr=log)
         self.buffer = b""
         self.alive = True
 
@@ -173,10 +167,10 @@ class WorkerPool:
     ) -> int:
         """Let all workers begin a phase of a schedule with so many rows; gives the start. See Go for the other arguments."""
         self._phase = phase
-        start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
+        start_ns = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
         order = Go(
             phase=phase,
-            start_ns=start,
+            start_ns=start_ns,
             duration_ns=duration_ns,
             again=again,
             appended=appended,
@@ -185,7 +179,7 @@ class WorkerPool:
         )
         for worker in self._workers:
             worker.send(order)
-        return start
+        return start_ns
 
     def announce(self, size: int, final: bool) -> None:
         """Announce to all workers how much of the appended schedule there is; with their jobs if they have none yet."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,10 @@ from urllib.parse import urlsplit
 
 from inferometer.client.http_client import Client, Unanswered
 from inferometer.errors import InstrumentError
+from inferometer.isolation import start
 
 MODEL = "reference"
+_OPTIONS = ("--model", MODEL, "--until-stdin-closes")
 _PATIENCE_S = 60
 _TRUTH = 1 << 40
 """Bytes of a truth log: as many as there are."""
@@ -32,28 +33,13 @@ class Embedded:
         self.other_cores = cores[1:]
         """For what measures it; none: any."""
         with open(log, "ab") as sink, on_cores(cores[:1]):
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [
-                    sys.executable,
-                    "-m",
-                    "inferometer.server",
-                    "--model",
-                    MODEL,
-                    "--until-stdin-closes",
-                    *flags,
-                ],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=sink,
-                process_group=0,  # Ctrl-C is for the parent to interpret
-                text=True,
-            )
+            self._process = start("inferometer.server", *_OPTIONS, *flags, stderr=sink)
 
     def url(self) -> str:
         """Wait until it listens; its base URL. Raises InstrumentError."""
         if self._url is None:
             assert self._process.stdout is not None
-            line = self._process.stdout.readline()
+            line = self._process.stdout.readline().decode()
             if not line.startswith("listening "):
                 raise InstrumentError(
                     "the embedded server did not start; its reason is in log.txt of the run folder"

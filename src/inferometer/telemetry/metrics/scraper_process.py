@@ -6,13 +6,13 @@ import contextlib
 import os
 import selectors
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import msgspec
 import psutil
 
+from inferometer.isolation import start
 from inferometer.telemetry.metrics.scraper_messages import (
     Done,
     EndpointAccount,
@@ -36,13 +36,7 @@ class Scraping:
         self._briefed = time.monotonic()
         self._over = False
         with open(log, "ab") as sink:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "inferometer.telemetry.metrics.scraper"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=sink,
-                process_group=0,  # Ctrl-C is for the parent to interpret
-            )
+            self._process = start("inferometer.telemetry.metrics.scraper", stderr=sink)
         self._buffer = b""
         self._reports: list[Report] = []
         self._job: Job | None = None
