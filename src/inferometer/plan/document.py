@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ MOST_BYTES = 1 << 20
 _MOST_NODES = 20_000
 _DEEPEST = 40
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_MERGE = "tag:yaml.org,2002:merge"
 _AMBIGUOUS = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9]+)+(\.[0-9_]*)?)")
 """Numbers that YAML 1.1 reads in base 8 and in base 60, and others as decimal numbers and as times."""
 
@@ -72,7 +74,7 @@ def parse(text: str, document: Document) -> None:
     exact = _json(text, twice)
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         root = loader.get_single_node()
         values = _Walk(loader, document).value(root, ()) if root is not None else {}
     except yaml.MarkedYAMLError as error:
@@ -111,8 +113,7 @@ def _json(text: str, twice: list[str]) -> Values | None:
         return None
 
     def once(pairs: list[tuple[str, Any]]) -> Values:
-        names = [key for key, _ in pairs]
-        twice.extend(dict.fromkeys(key for key in names if names.count(key) > 1))
+        twice.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return dict(pairs)
 
     try:
@@ -132,6 +133,22 @@ def _first_line(error: Exception) -> str:
     return re.sub(r"'[^']{4,}'", "'…'", str(error).splitlines()[0]) if str(error) else "it cannot be read"
 
 
+class _Loader(yaml.SafeLoader):
+    """Stops at the node that is one too many: all of a long file would take minutes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """See yaml.composer.Composer."""
+        self.composed += 1
+        if self.composed > _MOST_NODES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # PyYAML's stubs lack it
+            raise yaml.MarkedYAMLError(problem="too much for a plan", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+
 class _Walk:
     """YAML nodes to values, noting lines and duplicate keys on the way."""
 
@@ -139,13 +156,16 @@ class _Walk:
         self.loader = loader
         self.document = document
         self.visited = 0
-        self.flattened: set[int] = set()
+        self.merged: set[int] = set()
 
-    def value(self, node: yaml.Node, at: Key) -> object:
+    def visit(self, node: yaml.Node, at: Key) -> None:
+        """Count a node. Raises MarkedYAMLError beyond the limits: aliases and merges can make a short file endless."""
         self.visited += 1
         if self.visited > _MOST_NODES or len(at) > _DEEPEST:
-            # Aliases can make a short file endless.
             raise yaml.MarkedYAMLError(problem="too much for a plan", problem_mark=node.start_mark)
+
+    def value(self, node: yaml.Node, at: Key) -> object:
+        self.visit(node, at)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, at)
         if isinstance(node, yaml.SequenceNode):
@@ -170,18 +190,33 @@ class _Walk:
     def mapping(self, node: yaml.MappingNode, at: Key) -> Values:
         if node.tag != self.loader.DEFAULT_MAPPING_TAG:
             raise yaml.MarkedYAMLError(problem="tags are not allowed in a plan", problem_mark=node.start_mark)
-        if id(node) not in self.flattened:  # an alias brings the same node again
-            self.flattened.add(id(node))
-            self.note_duplicates(node, at)
-            self.loader.flatten_mapping(
-                node
-            )  # puts what `<<` brings in front, so that the mapping's own keys win
+        self.merge(node, at)
         values: Values = {}
         for key_node, value_node in node.value:
             key = self.name(key_node)
             self.document.lines[(*at, key)] = key_node.start_mark.line + 1
             values[key] = self.value(value_node, (*at, key))
         return values
+
+    def merge(self, node: yaml.MappingNode, at: Key) -> None:
+        """Put what `<<` brings in front of a mapping's own keys, which win, as over those of a list of mappings its first."""
+        if id(node) in self.merged:  # an alias brings the same node again
+            return
+        self.merged.add(id(node))
+        self.note_duplicates(node, at)
+        brought: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                continue
+            for one in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                self.visit(one, (*at, "<<"))
+                if not isinstance(one, yaml.MappingNode):
+                    raise yaml.MarkedYAMLError(problem="<< takes mappings", problem_mark=one.start_mark)
+                self.merge(one, (*at, "<<"))
+                for pair in one.value:
+                    self.visit(pair[0], at)
+                    brought.append(pair)
+        node.value = [pair for pair in (*brought, *node.value) if pair[0].tag != _MERGE]
 
     def note_duplicates(self, node: yaml.MappingNode, at: Key) -> None:
         seen: dict[str, int] = {}
