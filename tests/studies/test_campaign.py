@@ -17,7 +17,8 @@ from inferometer.documents.part import to_data
 from inferometer.documents.schemas.__main__ import generated
 from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.plan.campaign import Campaign, campaign, to_json
-from inferometer.plan.rerun import Simulated, again, reach
+from inferometer.plan.reach import reach
+from inferometer.plan.rerun import Simulated, again
 from inferometer.plan.schema import Plan
 from inferometer.procedures.step import Switched
 from inferometer.run.evaluate import RunResult
@@ -284,7 +285,7 @@ def test_the_warm_up_that_a_report_tells_is_the_one_that_was_made(whole: Tested)
 
 
 def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
-    """By its place, before any of it is done; a simulation reaches nothing."""
+    """By its place, before any of it is done; a simulation without files reaches nothing."""
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         "target: {url: 'http://host:1', model: m, api_key_env: KEY}\n"
@@ -295,13 +296,15 @@ def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
     asked = campaign(("memory-pressure",), plan, own_system=True)
     places = [place for place, _ in reach(asked)]
     assert places == [
+        "target.url",
         "target.api_key_env",
         "switch.prefix_cache.disabled",
         "switch.guardrails.full",
+        "switch.guardrails.input",
         "memory-pressure",
     ]
     assert reach(asked.model_copy(update={"simulated": True})) == []
-    assert [place for place, _ in reach(asked.plan)] == places[:1]
+    assert [place for place, _ in reach(asked.plan)] == places[:2]
 
 
 @pytest.mark.parametrize(

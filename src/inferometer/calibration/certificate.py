@@ -18,6 +18,7 @@ from typing import Literal
 
 import msgspec
 
+from inferometer import bounded_file
 from inferometer.documents.certificate import (
     CalibrationRung,
     Certificate,
@@ -29,6 +30,8 @@ from inferometer.documents.part import from_data
 from inferometer.telemetry.host import Environment
 
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
+MOST_BYTES = 4 << 20
+"""Of a certificate, which has some ten kilobytes."""
 
 MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 """What of telemetry's environment has to be the same."""
@@ -83,7 +86,7 @@ def store(certificate: Certificate, where: Path) -> Path:
 def read(path: Path) -> Certificate:
     """One file. Raises ValueError if it is none of this version, OSError."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Certificate)
+        return msgspec.json.decode(bounded_file.read(path, MOST_BYTES), type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 

@@ -118,6 +118,7 @@ def _campaign(path: Path) -> Statements:
 
 
 def _summary(folder: Path) -> Summary:
+    from inferometer import bounded_file
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
 
@@ -136,6 +137,6 @@ def _summary(folder: Path) -> Summary:
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )
     try:
-        return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
+        return from_json(bounded_file.read(path), Summary, SCHEMA, str(path))
     except RecordError as cause:
         raise RecordError(f"{cause}; `inferometer report {folder}` rewrites it") from cause

@@ -160,7 +160,9 @@ def _ask(what: str) -> None:
     """Raises EOFError where nobody can answer."""
     if not sys.stdin.isatty():
         raise EOFError
-    click.echo(f"\n{what}\nThen press Enter. ", err=True, nl=False)
+    from inferometer.report.figures import clean_lines
+
+    click.echo(f"\n{clean_lines(what)}\nThen press Enter. ", err=True, nl=False)
     sys.stdin.readline()
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.run import outputs
+
+if TYPE_CHECKING:  # help does not wait for plans
+    from inferometer.plan.campaign import Campaign
+    from inferometer.plan.rerun import Simulated
+    from inferometer.plan.schema import Plan
 
 EXAMPLES = (
     "inferometer rerun runs/20260102T030405Z-test",
@@ -17,21 +23,19 @@ EXAMPLES = (
 
 HELP = """\
 Repeat the run or the campaign of tests that a report describes. REPORT is a report.html, the JSON beside it, or the folder.
-A report contains no keys: the environment variable or file that it names must exist. Anything beyond requests without a key
-is repeated only with --trust.
+A report contains no keys: the environment variable or file that it names must exist. What would be read, run, contacted and
+sent beyond the reference engine is listed first, and done only with --trust.
 """
 
 
 def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> int:
-    from inferometer.errors import PlanError, Problem, RecordError
+    from inferometer.errors import RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
-    from inferometer.plan.rerun import Simulated, again, reach
+    from inferometer.plan.rerun import Simulated, again
 
     found = again(report)
-    if not trust and (far := reach(found)):
-        problems = [Problem(place, what) for place, what in far]
-        raise PlanError([*problems, Problem("--trust", "pass this flag to do all of that")])
+    _tell_reach(found, trust)
     if isinstance(found, Campaign):
         from inferometer.cli.procedure import test
 
@@ -66,6 +70,20 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
     return show(result, as_json=as_json)
 
 
+def _tell_reach(found: Plan | Campaign | Simulated, trust: bool) -> None:
+    """List what would be reached. Raises PlanError where that is not trusted."""
+    from inferometer.errors import PlanError, Problem
+    from inferometer.plan.reach import reach
+
+    reached = reach(found)
+    if reached:
+        click.echo("Beyond the reference engine this report reaches:", err=True)
+    for place, what in reached:
+        click.echo(f"  {place}: {what}", err=True)
+    if reached and not trust:
+        raise PlanError([Problem("--trust", "give this flag if all of that is to be done")])
+
+
 command = Command(
     "rerun",
     callback=_rerun,
@@ -76,7 +94,7 @@ command = Command(
         click.Option(
             ["--trust"],
             is_flag=True,
-            help="Run the commands, make the calls and send the keys that the report names.",
+            help="Read the files, run the commands, contact the servers and send the keys that the report names.",
         ),
         *outputs(),
     ],

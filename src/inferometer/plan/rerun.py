@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from inferometer import bounded_file
 from inferometer.errors import RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
@@ -56,32 +57,6 @@ def again(path: Path) -> Plan | Campaign | Simulated:
     return _of(_document(path), str(path))
 
 
-def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
-    """(place, what) of all that would be done beyond sending requests: a report is there to be passed on, so what it would run
-    here, and whom it would send a key, may be somebody else's words."""
-    if isinstance(found, Simulated) or (isinstance(found, Campaign) and found.simulated):
-        return []
-    plan = found.plan if isinstance(found, Campaign) else found
-    target, told = plan.target, []
-    for name in ("api_key_env", "api_key_file"):
-        if key := getattr(target, name):
-            told.append(
-                (f"target.{name}", f"the key in {key} would be sent to {target.url or 'the embedded server'}")
-            )
-    if isinstance(found, Plan):
-        return told
-    for what in type(found.switch).model_fields:
-        for state, way in getattr(found.switch, what).items():
-            place = f"switch.{what}.{state}"
-            if way.command is not None:
-                told.append((place, f"the shell would run: {way.command}"))
-            if way.http is not None:
-                told.append((place, f"would be called: {way.http.method} {way.http.url}"))
-    if found.own_system and campaigns.OWN_SYSTEM in found.names and target.url is not None:
-        told.append((campaigns.OWN_SYSTEM, f"{target.url} would be pushed past its capacity"))
-    return told
-
-
 def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
     parts = engine if isinstance(engine, Mapping) else {}
     preset, settings, client = parts.get("preset"), parts.get("settings"), parts.get("client", {})
@@ -92,7 +67,7 @@ def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
 
 def _document(path: Path) -> Values:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded_file.read(path).decode("utf-8")
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
     except UnicodeDecodeError as cause:

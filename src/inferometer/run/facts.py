@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts, SimulatedEngine
 from inferometer.drive.pacer import deal, slots_of
@@ -113,7 +113,7 @@ def write_facts(folder: RunFolder, facts: RunFacts) -> None:
 def read_facts(folder: RunFolder) -> RunFacts:
     """What `write_facts` saved last. Raises RecordError."""
     try:
-        text = folder.facts.read_bytes()
+        text = bounded_file.read(folder.facts)
     except OSError as cause:
         raise RecordError(f"{folder.path}: run.json is missing or damaged ({cause})") from cause
     return from_json(text, RunFacts, RUN_SCHEMA, str(folder.facts))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.addresses import is_loopback
 from inferometer.documents.agentic import (
     SCHEMA,
@@ -156,7 +156,7 @@ def rewritten(folder: Path) -> AgenticBenched:
     """A benchmark's reports, written again out of its document. Raises RecordError, InstrumentError and OSError."""
     path = folder / FILE
     try:
-        text = path.read_bytes()
+        text = bounded_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Agentic, SCHEMA, str(path))

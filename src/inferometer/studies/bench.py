@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.addresses import is_loopback
 from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, Client, EngineResult, Remark
 from inferometer.documents.part import from_json, to_json
@@ -142,7 +142,7 @@ def rewritten(folder: Path) -> Benched:
 def read(path: Path) -> Bench:
     """The document of a benchmark. Raises RecordError, also for one whose verdict is not that of its engines."""
     try:
-        text = path.read_bytes()
+        text = bounded_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Bench, SCHEMA, str(path))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer import bounded_file
 from inferometer.documents.bench import AnswerCheck, EngineResult, Remark
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
@@ -33,7 +34,7 @@ class _Answer:
 def reference_answers(path: Path) -> dict[str, str]:
     """A file of answers, `{"PROMPT": "TEXT", ...}`. Raises PlanError."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(bounded_file.read(path))
     except (OSError, ValueError, RecursionError) as why:
         raise PlanError([Problem("--check-output", f"{path} cannot be read as JSON: {why}")]) from why
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.documents.campaign import Campaign, Conditions, ProcedureDocument, ProcedureRun, Unchecked
 from inferometer.documents.note import Note
 from inferometer.documents.part import from_json, to_data
@@ -145,7 +145,7 @@ def _summary(folder: Path, run: str) -> Summary:
     if Path(run).name != run or not path.is_file():
         raise _Unheld("runs_missing")
     try:
-        return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
+        return from_json(bounded_file.read(path), Summary, SCHEMA, str(path))
     except (OSError, RecordError) as cause:
         raise _Unheld("runs_unreadable") from cause
 

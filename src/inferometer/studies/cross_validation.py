@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
@@ -121,7 +121,7 @@ def reread(folder: Path) -> CrossValidated:
     are there."""
     path = folder / FILE
     try:
-        text = path.read_bytes()
+        text = bounded_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, CrossValidation, SCHEMA, str(path))
@@ -150,7 +150,9 @@ def _held_to_runs(document: CrossValidation, streamed: Path, whole: Path, path: 
     ):
         raise RecordError(f"{path}: its figures are not those of its runs: the file was changed")
     paths = [run / "summary.json" for run in (streamed, whole)]
-    checks = [from_json(one.read_bytes(), Summary, SUMMARY_SCHEMA, str(one)).verdict.checks for one in paths]
+    checks = [
+        from_json(bounded_file.read(one), Summary, SUMMARY_SCHEMA, str(one)).verdict.checks for one in paths
+    ]
     if (follows := verdict(checks)[0]) != document.status:
         raise RecordError(
             f"{path}: its status is {document.status}, and that of its runs {follows}: the file was changed"

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer import __version__
+from inferometer import __version__, bounded_file
 from inferometer.documents.fit import (
     SCHEMA,
     ComparedFigure,
@@ -312,6 +312,6 @@ def _verdict(folder: RunFolder) -> str | None:
     """The run's own verdict; None: its summary is missing or of another version, and tells nothing."""
     path = folder.path / "summary.json"
     try:
-        return from_json(path.read_bytes(), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
+        return from_json(bounded_file.read(path), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
     except (OSError, RecordError):
         return None

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from inferometer import bounded_file
 from inferometer.errors import PlanError, Problem
 
 FILE = "tokenizer.json"
@@ -39,6 +40,7 @@ SPLITS = frozenset(
 )
 """See the head. A pattern that is not here may be as good, and is not known to be."""
 
+MOST_BYTES = 512 << 20
 _SHOWN = 12  # hexadecimal digits of the digest that a version shows
 _FEWEST = 8  # so few that some two of them have numbers of equally many digits, which nonces of ids need
 
@@ -106,7 +108,7 @@ def _read(path: Path) -> tuple[bytes, Any]:
     from tokenizers import Tokenizer as Inner
 
     try:
-        content = path.read_bytes()
+        content = bounded_file.read(path, MOST_BYTES)
     except OSError as error:
         raise refused(f"cannot read {path.name!r}: {error.strerror}") from error
     try:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inferometer import bounded_file
 from inferometer.documents.workload import DatasetFile
 from inferometer.errors import PlanError, Problem
 
@@ -112,7 +113,8 @@ def _snapshot(path: Path) -> tuple[Path, str | None]:
         return path, path.name if path.parent.name == "snapshots" else None
     main = path / "refs" / "main"
     names = sorted(one.name for one in snapshots.iterdir() if one.is_dir())
-    name = main.read_text().strip() if main.is_file() else names[0] if len(names) == 1 else None
+    only = names[0] if len(names) == 1 else None
+    name = bounded_file.read(main, 1 << 12).decode(errors="replace").strip() if main.is_file() else only
     if name not in names:
         raise refused(
             f"{_name(path)}: give the folder of one of its snapshots: {', '.join(names) or 'it has none'}"
