@@ -32,7 +32,7 @@ from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.summary import SCHEMA as SUMMARY
 from inferometer.documents.workload import NAMES, requirement
-from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.errors import InstrumentError, MachineError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.comparison import equivalence
 from inferometer.judge.comparison.compare import DECIDING, FIGURES
@@ -319,7 +319,9 @@ def test_the_standard_workloads_have_the_lengths_told() -> None:
 def test_exit_codes_are_those_of_the_errors() -> None:
     """The page on exit codes knows each, and README's verdicts have theirs."""
     told = set(re.findall(r"^\| (\d+) \|", text("docs/exit-codes.md"), re.MULTILINE))
-    made = {str(kind.exit_code) for kind in (PlanError, PeerError, RecordError, InstrumentError)}
+    made = {
+        str(kind.exit_code) for kind in (PlanError, PeerError, RecordError, InstrumentError, MachineError)
+    }
     assert told == made | {"0", "3", "4", "6", "130"}
     assert re.findall(r"^\| (VALID|INVALID|INCONCLUSIVE) \|.*\| (\d) \|$", text("README.md"), re.MULTILINE) == [
         ("VALID", "0"), ("INVALID", "3"), ("INCONCLUSIVE", "4"),

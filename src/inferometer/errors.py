@@ -8,12 +8,14 @@
 | CannotSwitch    | the same             | 5    |
 | RecordError     | a file on disk       | 2    |
 | InstrumentError | ours                 | 70   |
+| MachineError    | this machine's       | 71   |
 
-A request that fails is not an error in this sense: it is a row of the record with its class.
+71 is EX_OSERR of sysexits.h. A request that fails is not an error in this sense: it is a row of the record with its class.
 """
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 
@@ -82,3 +84,73 @@ class InstrumentError(InferometerError):
     """Our own fault: a worker died, an invariant broke."""
 
     exit_code = 70
+
+
+class MachineError(InstrumentError):
+    """The machine ran out of something that measuring needs: `shortage`, a code of SHORTAGES. What handles an error of ours
+    handles it too."""
+
+    exit_code = 71
+
+    def __init__(self, said: str, shortage: str) -> None:
+        self.shortage = shortage
+        super().__init__(said)
+
+
+# What a machine can run out of: a code for documents, by the system's error number, and words for people.
+
+_BY_ERRNO = {
+    errno.ENOSPC: "disk",
+    errno.EDQUOT: "disk_quota",
+    errno.EFBIG: "file_size",
+    errno.EIO: "disk_error",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files_of_system",
+    errno.ENOMEM: "memory",
+    errno.EAGAIN: "processes",
+}
+_SPACE = "free some space, or write to another disk"
+SHORTAGES = {
+    "disk": ("the disk is full", _SPACE),
+    "disk_quota": ("the disk quota is used up", _SPACE),
+    "file_size": ("a file may not grow further", "raise the limit (ulimit -f)"),
+    "disk_error": ("the disk reports an input/output error", "see the system's log (dmesg)"),
+    "files": ("the limit of open files is reached", "raise it (ulimit -n)"),
+    "files_of_system": (
+        "the system's limit of open files is reached",
+        "end other programs, or raise fs.file-max",
+    ),
+    "memory": ("memory ran out", "end other programs, raise the limit, or request less at once"),
+    "processes": (
+        "no more processes or threads can be started",
+        "end other programs, or raise the limit (ulimit -u)",
+    ),
+}
+"""What ran out, and what to do. A folder that may not be written to is none of these: the user chose that folder."""
+
+
+def shortage_of(cause: BaseException | None) -> str | None:
+    """The code of what the machine ran out of, if that is why `cause` was raised."""
+    if isinstance(cause, MachineError):
+        return cause.shortage
+    if isinstance(cause, MemoryError):
+        return "memory"
+    return _BY_ERRNO.get(cause.errno or 0) if isinstance(cause, OSError) else None
+
+
+def in_words(cause: BaseException) -> str:
+    """What failed, on one line: what the machine ran out of and what to do about it, else the system's own words."""
+    if isinstance(cause, InferometerError):
+        return str(cause)
+    file = cause.filename if isinstance(cause, OSError) else None
+    where = "" if file is None else f"{file}: "
+    if (shortage := shortage_of(cause)) is not None:
+        return where + "; ".join(SHORTAGES[shortage])
+    said = cause.strerror if isinstance(cause, OSError) else None
+    return f"{where}{said or cause or type(cause).__name__}"
+
+
+def file_error(said: str, cause: BaseException) -> RecordError | MachineError:
+    """What to raise where `cause` ended the work on a file: `said`, which blames the file, unless it is the machine's fault."""
+    shortage = shortage_of(cause)
+    return RecordError(said) if shortage is None else MachineError(in_words(cause), shortage)

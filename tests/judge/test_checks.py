@@ -412,6 +412,12 @@ def test_back_pressure_moves_no_arrival(run: Any) -> None:
     assert judge(*run(**late, t_send=grid)).check("arrival_dispersion").status == "fail"
 
 
+def test_one_request_that_this_machine_could_not_connect_makes_a_run_invalid(run: Any) -> None:
+    """Law: it was never sent, so the load was not the requested one, however few there are."""
+    check = judge(*run(outcome=lambda v: [*v[:600], "client_limit", *v[601:]])).check("error_rate")
+    assert (check.status, check.limit, check.facts["of"]) == ("fail", 0.0, "own")
+
+
 def test_a_death_is_named_with_its_share_and_its_losses(run: Any) -> None:
     """Law: lost = its requests by the schedule less its rows, or what it had sent less its rows where there is no schedule."""
     known = judge(*run(more={"deaths": [Death(0, 1, -9, 5, 0.5, 1_300)]})).check("workers_alive")

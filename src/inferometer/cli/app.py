@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import inferometer
-from inferometer.errors import InferometerError, PlanError
+from inferometer.errors import InferometerError, MachineError, PlanError, in_words, shortage_of
 
 COMMANDS = {
     "run": "Measure a server and judge whether the numbers can be trusted.",
@@ -76,6 +76,9 @@ def group() -> None:
     """The group of all commands."""
 
 
+_RECOVER = "`inferometer recover` rebuilds the results of a run folder that was started"
+
+
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line; gives the exit code."""
     try:
@@ -92,19 +95,25 @@ def run(arguments: Sequence[str]) -> int:
             _say(f"  {problem}")
         return wrong.exit_code
     except InferometerError as wrong:
-        _say(str(wrong))
-        return wrong.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        _say("interrupted; `inferometer recover` rebuilds the results of a run folder that was started")
+        _say("; ".join((str(wrong), *_notes(wrong))))
+        return 130 if isinstance(wrong.__cause__, KeyboardInterrupt) else wrong.exit_code
+    except (KeyboardInterrupt, click.Abort) as wrong:
+        _say("; ".join(("interrupted", *(_notes(wrong) or [_RECOVER]))))
         return 130
-    except OSError as wrong:
-        _say(f"{wrong.filename or 'a file'}: {wrong.strerror or wrong}")
-        return 2
+    except (OSError, MemoryError) as wrong:
+        _say(in_words(wrong))
+        return 2 if shortage_of(wrong) is None else MachineError.exit_code
     except Exception:
         _say("This is a bug in inferometer. Please report it with the following text.\n")
         _say(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0
+
+
+def _notes(wrong: BaseException) -> list[str]:
+    """What was added on the way up: how to go on."""
+    notes: list[str] = getattr(wrong, "__notes__", [])
+    return notes
 
 
 def _say(text: str) -> None:

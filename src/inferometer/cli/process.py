@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -12,11 +13,14 @@ from typing import Any, TextIO
 
 
 def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
-    """Carry out one command line; gives the exit code. SIGTERM ends it as Ctrl-C does, from here on.
+    """Carry out one command line; gives the exit code. SIGTERM ends it as Ctrl-C does, from here on, and so does SIGHUP, the
+    end of its terminal, unless it was started to outlive that (nohup).
 
     `own_outputs`: standard output and error are the process's own, to be guarded against readers that leave.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     if own_outputs:
         _outlive_readers()
     gc.set_threshold(50_000)  # modules and tables are no garbage: looking for some costs a tenth of the start
@@ -31,12 +35,16 @@ def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
 class _Pipe(io.FileIO):
     """An output whose reader may leave: what is written from then on is dropped."""
 
+    terminal = False
+
     def write(self, data: Any, /) -> int:
-        """As FileIO's; a broken pipe takes everything."""
+        """As FileIO's; a broken pipe takes everything, and so does a terminal that is gone."""
         try:
             return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
+        except OSError as cause:
+            if cause.errno == errno.EPIPE or (self.terminal and cause.errno == errno.EIO):
+                return memoryview(data).nbytes
+            raise
 
 
 def _outlive_readers() -> None:
@@ -53,5 +61,6 @@ def _outlive_readers() -> None:
 def _text(number: int, before: TextIO | None, lines: bool) -> TextIO:
     """Text to a file descriptor, encoded as it was before."""
     encoding, errors = ("utf-8", "replace") if before is None else (before.encoding, before.errors)
-    out = io.BufferedWriter(_Pipe(number, "wb", closefd=False))
-    return io.TextIOWrapper(out, encoding, errors, line_buffering=lines)
+    pipe = _Pipe(number, "wb", closefd=False)
+    pipe.terminal = os.isatty(number)
+    return io.TextIOWrapper(io.BufferedWriter(pipe), encoding, errors, line_buffering=lines)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import ssl
+import sys
 import time
 from collections.abc import Callable
 
@@ -95,6 +96,7 @@ class Reactor:
     """All transports of one worker, with channels of one kind. `on_end` is called with every exchange that has ended.
 
     `single_use`: the server was found to close each transport after one answer; then at most `most_ready` are held ready.
+    `most_open`: transports at once, whatever they are for.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Reactor:
         most_ready: int = READY,
         keep_alive: KeepAlive | None = None,
         connect_timeout_ns: int = 10_000_000_000,
+        most_open: int = sys.maxsize,
     ) -> None:
         self._peer = peer
         self._kind = kind
@@ -119,7 +122,7 @@ class Reactor:
         self._most_ready = most_ready
         self.single_use = False
         self._expected = kind.places  # that a channel will carry: as many as the latest one did
-        self._connect_timeout_ns = connect_timeout_ns
+        self._connect_timeout_ns, self._most_open = connect_timeout_ns, most_open
         self._poller = Poller()
         self._transports: dict[int, Transport] = {}
         self._watched: dict[int, Callable[[], None]] = {}
@@ -238,6 +241,8 @@ class Reactor:
             self._unopened.remove(transport)
 
     def _connect(self, now: int) -> Transport:
+        if len(self._transports) >= self._most_open:
+            raise OSError(errno.EMFILE, "the limit of open files is reached (ulimit -n)")
         transport = Transport(self._peer, self._kind.open(), now, self.rounds)
         self._transports[transport.fd] = transport
         self._poller.register(transport.fd, READABLE | WRITABLE)

@@ -8,10 +8,12 @@ No garbage collection while measuring: what an ended request leaves behind is fr
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 
 import msgspec
@@ -25,8 +27,9 @@ from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.share import Assignment, Share, TailShare, share_of
 from inferometer.drive.transport import Peer
-from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
+from inferometer.drive.worker_messages import Command, Failed, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
+from inferometer.errors import MachineError, in_words, shortage_of
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
@@ -51,6 +54,9 @@ CONNECT_PAUSE_NS = 100_000_000
 SPARE = 8
 """Open loop: idle connections held ready, so that a request rarely waits for a handshake."""
 
+OWN_FILES = 24
+"""Files of a worker beside its connections: schedule, journal, pipes, timers. Connections never take their place."""
+
 _CONNECT_FAILURES = frozenset(
     {Outcome.CONNECT_REFUSED, Outcome.CONNECT_ERROR, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR}
 )
@@ -59,7 +65,15 @@ _CONNECT_FAILURES = frozenset(
 class Worker:
     """Runs phases. `report` hands a line to the parent."""
 
-    def __init__(self, job: Job, stdin: int) -> None:
+    def __init__(self, job: Job, stdin: int, most_files: int) -> None:
+        most_open = most_files - OWN_FILES
+        needed = 1 if job.open_loop else job.prepare
+        if most_open < needed:
+            raise MachineError(
+                f"a worker with {needed} requests in flight needs {needed + OWN_FILES} open files, and the limit is "
+                f"{most_files}; raise it (ulimit -n), or use more --workers or fewer requests in flight",
+                "files",
+            )
         self._job = job
         self._dialect = dialect.load(job.api)
         self._stdin = stdin
@@ -89,6 +103,7 @@ class Worker:
             spare=SPARE if job.open_loop else 0,
             most_ready=max(SPARE, job.prepare) if job.open_loop else job.prepare,
             connect_timeout_ns=job.connect_timeout_ns,
+            most_open=most_open,
         )
         self._reactor.watch(stdin, self._read_commands)
         if hasattr(signal, "SIGCONT"):
@@ -304,25 +319,38 @@ def _peer(job: Job, kind: ChannelKind) -> Peer:
     return Peer(job.family, tuple(job.address), tls, job.server_name)
 
 
-def _raise_descriptor_limit() -> None:
+def _raise_file_limit() -> int:
+    """Allow this process as many open files as the system does; how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def _say_why(cause: BaseException) -> None:
+    """Report to the parent why this worker ends: the log may be on the disk that is full."""
+    shortage = shortage_of(cause)
+    why = f"{type(cause).__name__}: {cause}" if shortage is None else in_words(cause)
+    with contextlib.suppress(OSError):
+        os.write(1, msgspec.json.encode(Failed(why[:500], shortage)) + b"\n")
 
 
 def main() -> None:
-    """Entry point of the process."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the parent says what happens
-    _raise_descriptor_limit()
+    """Entry point of the process. Signals to a whole group of processes reach it too; the parent says what happens."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    most_files = _raise_file_limit()
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
         if not byte:
             return
         line += byte
-    Worker(msgspec.json.decode(bytes(line), type=Job), 0).main()
+    try:
+        Worker(msgspec.json.decode(bytes(line), type=Job), 0, most_files).main()
+    except BaseException as cause:
+        _say_why(cause)
+        raise
 
 
 if __name__ == "__main__":

@@ -89,4 +89,12 @@ class PhaseDone(msgspec.Struct, frozen=True, tag="done"):
     single_use: bool
 
 
-Report = Ready | PhaseDone
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The worker ends before its time: why, in words, and a code of SHORTAGES if the machine ran out of something. The log may
+    be on the very disk that is full."""
+
+    reason: str
+    shortage: str | None
+
+
+Report = Ready | PhaseDone | Failed

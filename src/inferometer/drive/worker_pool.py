@@ -16,8 +16,8 @@ from typing import Literal
 import msgspec
 
 from inferometer.drive import clock, progress_counters
-from inferometer.drive.worker_messages import Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
-from inferometer.errors import InstrumentError
+from inferometer.drive.worker_messages import Failed, Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
+from inferometer.errors import InstrumentError, MachineError
 from inferometer.isolation import start
 from inferometer.journal.schema import Phase
 
@@ -37,12 +37,15 @@ Work = Callable[[], bool]
 @dataclass(slots=True)
 class Death:
     """A worker that ended before its time: the phase that was running or the last that had, what it had sent by then (its
-    counters are up to 50 ms old), and its exit code once it is known (negative: killed by that signal)."""
+    counters are up to 50 ms old), its exit code once it is known (negative: killed by that signal), and where it lived to say
+    so the reason, with what the machine was short of."""
 
     worker: int
     phase: int
     sent: int
     exit_code: int | None = None
+    reason: str | None = None
+    shortage: str | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +76,7 @@ class _WorkerProcess:
         self.process = start("inferometer.drive.worker", stderr=log)
         self.buffer = b""
         self.alive = True
+        self.failed: Failed | None = None
 
     def send(self, message: Job | Go | More | Stop | Quit) -> None:
         """Send one line; that a worker is dead shows when its reports are next read."""
@@ -90,7 +94,15 @@ class _WorkerProcess:
         if not data:
             self.alive = False
         *lines, self.buffer = (self.buffer + data).split(b"\n")
-        return [msgspec.json.decode(line, type=Report) for line in lines]
+        reports: list[Report] = [msgspec.json.decode(line, type=Report) for line in lines]
+        self.failed = next((one for one in reports if isinstance(one, Failed)), self.failed)
+        return reports
+
+    def hear_out(self) -> None:
+        """Take what a worker that has ended said last."""
+        self.alive = True
+        while self.alive:
+            self.receive()
 
 
 class WorkerPool:
@@ -117,7 +129,8 @@ class WorkerPool:
         return self
 
     def assign(self, jobs: Sequence[Job]) -> None:
-        """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not."""
+        """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not, as MachineError if
+        the machine is short of something."""
         self._folder = Path(jobs[0].folder)
         self._counters = progress_counters.Counters.create(self._folder, len(jobs))
         for worker, job in zip(self._workers, jobs, strict=True):
@@ -126,7 +139,21 @@ class WorkerPool:
                 worker.send(self._announced)
         ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
         if len(ready) < len(self._workers):
-            raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
+            raise self._not_started()
+
+    def _not_started(self) -> InstrumentError:
+        """The error of a pool of which a worker did not start. None is to write a journal of nothing at its end."""
+        for worker in self._workers:
+            worker.process.kill()
+            worker.alive = False
+        failed = next((worker.failed for worker in self._workers if worker.failed is not None), None)
+        if failed is None:
+            return InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
+        if failed.shortage is None:
+            return InstrumentError(
+                f"a worker did not start: {failed.reason}; more is in log.txt of the run folder"
+            )
+        return MachineError(failed.reason, failed.shortage)
 
     def __exit__(self, *exc: object) -> None:
         """End all processes: politely, then not."""
@@ -144,6 +171,7 @@ class WorkerPool:
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
+            worker.hear_out()
             assert worker.process.stdout is not None
             worker.process.stdout.close()
             if worker.process.returncode != 0:
@@ -208,7 +236,13 @@ class WorkerPool:
         if self._counters is not None:
             sent = self._counters.of(worker.number).sent
             self._counters.gone(worker.number)
-        self.outcome.dead.setdefault(worker.number, Death(worker.number, self._phase, sent))
+        said = worker.failed
+        self.outcome.dead.setdefault(
+            worker.number,
+            Death(worker.number, self._phase, sent, worker.process.poll())
+            if said is None
+            else Death(worker.number, self._phase, sent, worker.process.poll(), said.reason, said.shortage),
+        )
 
     def _gather(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from inferometer.errors import RecordError
+from inferometer.errors import RecordError, file_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class RunFolder:
                 (path / "journal").mkdir()
                 return cls(path)
         except OSError as cause:
-            raise RecordError(f"{parent}: cannot make a run folder here ({cause.strerror})") from cause
+            raise file_error(f"{parent}: cannot make a run folder here ({cause.strerror})", cause) from cause
         raise RecordError(f"{parent}: too many runs of one name in one second")
 
     @classmethod
@@ -46,10 +46,15 @@ class RunFolder:
             raise RecordError(f"{path}: not a run folder (it holds no plan.json){_inner(path)}")
         return cls(path)
 
+    @property
+    def measured(self) -> bool:
+        """Whether a worker has journalled something."""
+        return any(stream.stat().st_size for stream in self.journal.glob("*.arrows"))
+
     def remove_unmeasured(self) -> None:
         """Remove the folder unless a worker has journalled something."""
-        if not any(self.journal.glob("*.arrows")):
-            shutil.rmtree(self.path)
+        if not self.measured:
+            shutil.rmtree(self.path, ignore_errors=True)  # whatever is wrong is being reported already
 
     @property
     def plan(self) -> Path:
@@ -106,6 +111,15 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         part.write_bytes(data)
         os.replace(part, path)
-    except OSError as cause:  # names the file that was wanted, not the one beside it
-        part.unlink(missing_ok=True)
-        raise OSError(cause.errno, cause.strerror, str(path)) from cause
+    except OSError as cause:
+        raise unwritten(path, part, cause) from cause
+
+
+def unwritten(path: Path, part: Path, cause: OSError) -> OSError:
+    """The error of a file that could not be written: it names the file that was wanted, not the part beside it, which is
+    removed. Arrow's own errors name no file; one that names another file keeps to it."""
+    part.unlink(missing_ok=True)
+    if cause.errno is None:
+        return OSError(str(cause))
+    file = str(path) if cause.filename in (None, str(part)) else cause.filename
+    return OSError(cause.errno, os.strerror(cause.errno), file)

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from inferometer.errors import RecordError
+from inferometer.errors import RecordError, file_error
+from inferometer.journal.folder import unwritten
 from inferometer.journal.schema import SCHEDULE
 
 BATCH = 1024
@@ -61,10 +62,13 @@ def write(path: Path, rows: Iterable[Scheduled]) -> None:
     """Write all rows, so that a reader sees the old file or the new one; `rows` may be a generator, one batch is held."""
     remaining: Iterator[Scheduled] = iter(rows)
     part = path.with_name(path.name + ".part")
-    with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
-        while batch := list(islice(remaining, BATCH)):
-            writer.write_batch(_batch(batch))
-    os.replace(part, path)
+    try:
+        with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
+            while batch := list(islice(remaining, BATCH)):
+                writer.write_batch(_batch(batch))
+        os.replace(part, path)
+    except OSError as cause:
+        raise unwritten(path, part, cause) from cause
 
 
 def _batch(rows: Sequence[Scheduled]) -> pa.RecordBatch:
@@ -103,7 +107,7 @@ class Schedule:
             self._map = pa.memory_map(str(path))
             reader = pa.ipc.open_file(self._map)
         except (OSError, pa.ArrowInvalid) as cause:
-            raise RecordError(f"{path.name}: not a schedule ({cause})") from cause
+            raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
         if reader.schema.metadata != SCHEDULE.metadata:
             raise RecordError(
                 f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
@@ -136,8 +140,11 @@ def _pieces(path: Path) -> list[pa.RecordBatch]:
         reader = pa.ipc.open_stream(pa.memory_map(str(path)))
         while True:
             found.append(reader.read_next_batch())
-    except (StopIteration, pa.ArrowInvalid, OSError):
+    except (StopIteration, pa.ArrowInvalid):
         pass
+    except OSError as cause:
+        if cause.errno is not None:  # the machine's, not a file's end in Arrow's words
+            raise
     if reader is not None and reader.schema.metadata != SCHEDULE.metadata:
         raise RecordError(f"{path.name}: of a version this program does not read: {reader.schema.metadata}")
     return found

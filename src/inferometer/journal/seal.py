@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inferometer.errors import RecordError
-from inferometer.journal.folder import RunFolder
+from inferometer.errors import RecordError, file_error
+from inferometer.journal.folder import RunFolder, unwritten
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD, EventClass
 
@@ -51,8 +51,12 @@ def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
                 batches.append(reader.read_next_batch())
             except StopIteration:
                 break
-            except (pa.ArrowInvalid, OSError):
+            except pa.ArrowInvalid:
                 break  # cut off in mid-batch
+            except OSError as cause:
+                if cause.errno is None:  # the same, in other words of Arrow's
+                    break
+                raise  # the disk's: what follows may well be there
     return _current(pa.Table.from_batches(batches, schema=reader.schema), schema, path)
 
 
@@ -93,7 +97,7 @@ def run_of(path: Path) -> str | None:
     try:
         found = (pq.read_schema(path).metadata or {}).get(RUN)
     except (OSError, pa.ArrowInvalid) as cause:
-        raise RecordError(_unreadable(path, cause)) from cause
+        raise file_error(_unreadable(path, cause), cause) from cause
     return None if found is None else found.decode(errors="replace")
 
 
@@ -151,8 +155,11 @@ def _repeated(usage: int | None, thought: int | None, local: int | None, kinds: 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a parquet file that appears whole or not at all."""
     part = path.with_name(path.name + ".part")
-    pq.write_table(table, part, compression="zstd")
-    part.replace(path)
+    try:
+        pq.write_table(table, part, compression="zstd")
+        part.replace(path)
+    except OSError as cause:
+        raise unwritten(path, part, cause) from cause
 
 
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
@@ -160,7 +167,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as cause:
-        raise RecordError(_unreadable(path, cause)) from cause
+        raise file_error(_unreadable(path, cause), cause) from cause
     return _current(table, schema, path)
 
 

@@ -22,6 +22,8 @@ from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS
 
+CLIENT_LIMIT = "client_limit"
+"""The outcome of requests that this machine could not connect (docs/definitions.md)."""
 ERROR_RATE = 0.01
 """Above one failure in a hundred, the successes are a selection and P99 is out of sight."""
 
@@ -101,6 +103,7 @@ def error_rate(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """Share of ended requests that did not succeed. Cancelled ones count when the drain limit, not a person, ended them.
 
     Where few failed, and P99 would be longer by more than BENT_SHARE with their waits (measure/survivors.py): that, unsure.
+    A request that this machine could not connect was not sent, and says nothing of the server: one is too many.
     """
     seen = measurement.requests
     failed, ended = failures(seen, interrupted=record.interrupted)
@@ -109,6 +112,8 @@ def error_rate(plan: Plan, measurement: Measurement, record: Record) -> Check:
     facts = {"ended": ended, "failed": failed, "by_error": by_error}
     if ended == 0:
         return Check("error_rate", "unsure", None, ERROR_RATE, facts=facts)
+    if own := seen.by_error.get(CLIENT_LIMIT, 0):
+        return Check("error_rate", "fail", own / ended, 0.0, facts=facts | {"of": "own"})
     share = failed / ended
     bent = censored(record, streamed=bool(plan.target.stream)) if failed else None
     if share <= ERROR_RATE and bent is not None and bent.share > BENT_SHARE:
@@ -434,6 +439,7 @@ def workers_alive(measurement: Measurement, record: Record) -> Check:
     facts = {
         "dead": [loss.worker for loss in dead],
         "exit_codes": [loss.exit_code for loss in dead if loss.exit_code is not None],
+        "shortages": sorted({loss.shortage for loss in dead if loss.shortage is not None}),
         "workers": measurement.instrument.workers,
         "load_share": math.fsum(loss.load_share for loss in dead),
         "kept": sum(loss.kept for loss in dead),

@@ -18,7 +18,7 @@ milliseconds last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -147,6 +147,7 @@ class Death:
     sent        requests it had sent by then, warm-up included, at least
     load_share  its share of the load: of the slots in closed loop, of the arrivals in open loop
     requests    measured requests that were its by the schedule; None where the schedule does not fix them
+    shortage    code of what the machine ran out of (errors.py), if it lived to say so
     """
 
     worker: int
@@ -155,6 +156,7 @@ class Death:
     sent: int
     load_share: float
     requests: int | None
+    shortage: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

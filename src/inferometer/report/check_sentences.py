@@ -105,6 +105,19 @@ CHECKS: dict[str, Wording] = {
         },
         {("by_error",): "By class: {by_error}."},
     ),
+    "error_rate:own": Wording(
+        "Failed requests",
+        "share",
+        {
+            "fail": "{value} of the requests were never connected, because this machine ran out of open files, ports or "
+            "buffers: the load was not the requested one, and that is no fault of the server's."
+        },
+        {
+            "fail": "Raise the limit of open files (ulimit -n), widen the range of ports (net.ipv4.ip_local_port_range), keep "
+            "connections open (--connection reuse) or lower the load, and run again."
+        },
+        {("by_error",): "By class: {by_error}."},
+    ),
     "error_rate:p99": Wording(
         "Failed requests",
         "share",
@@ -438,7 +451,10 @@ CHECKS: dict[str, Wording] = {
             "stamps are off by as much.",
             "na": "No kernel time stamps were used.",
         },
-        {"fail": "Let the time service settle (chronyc tracking, ntpq -p), then run again."},
+        {
+            "fail": "Let the time service settle (chronyc tracking, ntpq -p), keep the machine from being suspended, then run "
+            "again."
+        },
     ),
     "calibration": _certified("tokens or requests"),
     "calibration:token_events_s": _certified("token events"),
@@ -458,6 +474,7 @@ CHECKS: dict[str, Wording] = {
         {
             ("dead", "workers"): "Died: {dead} of {workers} workers, counted from 0.",
             ("exit_codes",): "Exit codes (below 0: killed by that signal): {exit_codes}.",
+            ("shortages",): "Reason: {shortages}.",
             (
                 "load_share",
                 "theirs",

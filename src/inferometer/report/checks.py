@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
+from inferometer.errors import SHORTAGES
 from inferometer.judge.verdict import Check
 from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.metrics.statistics import STATISTICS
@@ -102,6 +103,8 @@ def _fact(fact: object, name: str = "") -> str:
         return headline_words(str(fact))
     if name == "cause":
         return LATE_CAUSES.get(str(fact), clean(fact))
+    if name == "shortages":
+        return SHORTAGES.get(str(fact), (clean(fact),))[0]
     if name in ("series", "source"):
         return SERIES.get(str(fact), clean(fact))
     if isinstance(fact, bool) or not isinstance(fact, int | float):

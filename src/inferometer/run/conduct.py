@@ -8,8 +8,10 @@ the sealed record on. (simulate.py carries out a plan in virtual time.)
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,15 +26,14 @@ from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import Job
 from inferometer.drive.worker_pool import WorkerPool
-from inferometer.errors import InstrumentError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
 from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
-from inferometer.run.evaluate import RunResult, conclude
+from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
-from inferometer.run.preparation import prepared
+from inferometer.run.preparation import Prepared, prepared
 from inferometer.run.requests import RequestWriter
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
@@ -79,7 +80,16 @@ def conduct(
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
-                driven = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
+                driven = drive(
+                    plan,
+                    pool,
+                    schedule,
+                    folder,
+                    tokenizer,
+                    ui,
+                    scrapes,
+                    partial(_note_deaths, plan, pool, ready, folder),
+                )
                 facts = replace(
                     last_facts(ready.facts, schedule, interrupted=driven.interrupted),
                     timestamp_source=pool.outcome.timestamp_source,
@@ -91,11 +101,8 @@ def conduct(
             ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
-    except InstrumentError:
-        raise  # its reason is in the folder's log
-    except BaseException:
-        folder.remove_unmeasured()
-        raise
+    except BaseException as cause:
+        raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
 
 
 def _brief(scrapes: Scrapes, plan: Plan, key: str | None, target: Target) -> ScrapingAccount | None:
@@ -135,6 +142,13 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     ]
 
 
+def _note_deaths(plan: Plan, pool: WorkerPool, ready: Prepared, folder: RunFolder) -> None:
+    """Write down at once which workers died: should this process be killed too, `recover` knows. On a full disk, which may
+    be what they died of, it is written at the end or not at all."""
+    with contextlib.suppress(OSError):
+        write_facts(folder, replace(ready.facts, dead_workers=deaths(plan, pool, ready.schedule.measured)))
+
+
 @dataclass(frozen=True, slots=True)
 class Driven:
     """How the load went: whether Ctrl-C was pressed, and what was taken beside the workers while measuring."""
@@ -151,16 +165,19 @@ def drive(
     tokenizer: tokenizers.Tokenizer,
     ui: Ui,
     scrapes: Scrapes,
+    on_death: Callable[[], None] = lambda: None,
 ) -> Driven:
-    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins."""
+    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins. `on_death`: called when a worker died."""
     load, ahead, reported = plan.load, schedule.ahead, 0
     own_cpu: OwnCpu | None = None
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
-        for worker in list(pool.outcome.dead)[reported:]:
+        for death in list(pool.outcome.dead.values())[reported:]:
             reported += 1
-            ui.note(f"worker {worker} has died: this run will be INVALID; the others continue")
+            why = "" if death.reason is None else f" ({death.reason})"
+            ui.note(f"worker {death.worker} has died{why}: this run will be INVALID; the others continue")
+            on_death()
         ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
 
     def work() -> bool:

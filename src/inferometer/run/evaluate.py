@@ -12,10 +12,11 @@ from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
-from inferometer.errors import RecordError
+from inferometer.errors import InstrumentError, MachineError, PeerError, RecordError, in_words, shortage_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table, seal
+from inferometer.judge.checks import CLIENT_LIMIT
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
@@ -45,12 +46,13 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 0 VALID, 3 INVALID, 4 INCONCLUSIVE, 5 nothing succeeded, 130 interrupted."""
+        """The exit code: 0 VALID, 3 INVALID, 4 INCONCLUSIVE, 130 interrupted; 5 nothing succeeded, or 71 where this machine
+        could connect nothing."""
         if self.summary.run.interrupted:
             return 130
         requests = self.summary.requests
         if requests.sent and not requests.completed:
-            return 5
+            return MachineError.exit_code if set(requests.by_error) == {CLIENT_LIMIT} else PeerError.exit_code
         return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary.verdict.status]
 
 
@@ -61,15 +63,37 @@ def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrape
         if scrapes is not None:
             settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
         return evaluate(folder)
-    except (OSError, KeyboardInterrupt) as cause:
-        why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _reason(cause)
-        raise RecordError(
-            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` continues from here"
+    except (OSError, MemoryError, KeyboardInterrupt) as cause:
+        why = "interrupted" if isinstance(cause, KeyboardInterrupt) else in_words(cause)
+        raise _ended(
+            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` continues from here",
+            cause,
         ) from cause
 
 
-def _reason(cause: OSError) -> str:
-    return f"{cause.filename or 'a file'}: {cause.strerror or cause}"
+def _ended(said: str, cause: BaseException) -> RecordError | MachineError:
+    shortage = shortage_of(cause)
+    return RecordError(said) if shortage is None else MachineError(said, shortage)
+
+
+def cut_short(folder: RunFolder, cause: BaseException) -> BaseException:
+    """What to raise for a run that `cause` ended before its record could be read: it says how to go on from what was measured.
+
+    A folder in which nothing was measured is removed, but for an error of ours, whose reason may be in its log.
+    """
+    if not folder.measured:
+        if isinstance(cause, MachineError) or not isinstance(cause, InstrumentError):
+            folder.remove_unmeasured()
+        return cause
+    if isinstance(cause, RecordError | InstrumentError):  # these say so themselves
+        return cause
+    saved = f"what was written until then is saved: `inferometer recover {folder.path}` rebuilds the results from it"
+    if isinstance(cause, OSError | MemoryError):
+        error = _ended(f"the run ended early: {in_words(cause)}; {saved}", cause)
+        error.__cause__ = cause
+        return error
+    cause.add_note(saved)
+    return cause
 
 
 def evaluate(folder: RunFolder) -> RunResult:

@@ -138,7 +138,7 @@ def deaths(plan: Plan, pool: WorkerPool, measured: int) -> tuple[Death, ...]:
     def death(one: WorkerDeath) -> Death:
         requests = len(deal(measured, one.worker, workers, slots)) if fixed else None
         part = 1 / workers if slots is None else slots_of(one.worker, workers, slots) / slots
-        return Death(one.worker, one.phase, one.exit_code, one.sent, part, requests)
+        return Death(one.worker, one.phase, one.exit_code, one.sent, part, requests, shortage=one.shortage)
 
     return tuple(death(one) for one in pool.outcome.dead.values())
 

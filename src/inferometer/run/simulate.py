@@ -32,7 +32,7 @@ from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.target import Target
 from inferometer.plan.workload import PromptsWorkload
-from inferometer.run.evaluate import RunResult, conclude
+from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import first_facts, last_facts, write_facts
 from inferometer.run.requests import RequestWriter, Served, requests_of
 from inferometer.run.ui import Ui, expected_requests, interrupts
@@ -104,9 +104,8 @@ def simulate(
         )
         facts = last_facts(facts, schedule, interrupted=interrupted)
         write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
-    except BaseException:
-        folder.remove_unmeasured()
-        raise
+    except BaseException as cause:
+        raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
     ui.note("simulation complete; reading the record")
     return conclude(folder, tokenizer)
 

@@ -36,9 +36,11 @@ INTERRUPTED_NS = 30 * NS_PER_S
 
 @contextmanager
 def interrupts(drain_ns: int) -> Iterator[Interrupt]:
-    """Ctrl-C and SIGTERM mean: stop gracefully."""
+    """Ctrl-C, SIGTERM and SIGHUP mean: stop gracefully; SIGHUP not to a process that was started to outlive its terminal."""
     interrupt = Interrupt(min(drain_ns, INTERRUPTED_NS))
-    before = {number: signal.signal(number, interrupt.press) for number in (signal.SIGINT, signal.SIGTERM)}
+    outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    heeded = (signal.SIGINT, signal.SIGTERM, *(() if outlives else (signal.SIGHUP,)))
+    before = {number: signal.signal(number, interrupt.press) for number in heeded}
     try:
         yield interrupt
     finally:

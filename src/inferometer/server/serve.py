@@ -17,7 +17,7 @@ from inferometer.workload.encodings import Cl100k
 
 
 def serve(options: Options, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM, SIGINT or, if asked for, the end of standard input. Call from the main thread.
+    """Serve until SIGTERM, SIGINT, SIGHUP or, if asked for, the end of standard input. Call from the main thread.
 
     `announce` is given the URL once connections are taken; requests are answered a quarter of a second later, when the
     tokenizer is loaded. Raises PlanError where the options cannot be carried out.
@@ -38,9 +38,9 @@ def serve(options: Options, announce: Callable[[str], None]) -> None:
         except OSError as error:
             raise PlanError([Problem("--until-stdin-closes", "standard input is not a pipe")]) from error
     _allow_many_descriptors()
-    before = {
-        number: signal.signal(number, lambda *_: server.stop()) for number in (signal.SIGTERM, signal.SIGINT)
-    }
+    outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # it was started to outlive its terminal
+    heeded = (signal.SIGTERM, signal.SIGINT, *(() if outlives else (signal.SIGHUP,)))
+    before = {number: signal.signal(number, lambda *_: server.stop()) for number in heeded}
     try:
         announce(_url(server, wrap is not None))
         tokenizer = Cl100k()

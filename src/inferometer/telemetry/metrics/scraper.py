@@ -15,6 +15,7 @@ import contextlib
 import os
 import queue
 import selectors
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -237,7 +238,10 @@ class Scraper:
 
 
 def main() -> None:
-    """The process: orders from stdin, until Finish or the end of it."""
+    """The process: orders from stdin, until Finish or the end of it. Signals to a whole group of processes reach it too; the
+    parent says what happens."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.nice(NICE)
     buffer, lock = b"", threading.Lock()
