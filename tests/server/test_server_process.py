@@ -78,6 +78,13 @@ def test_a_port_in_use_is_refused_in_words() -> None:
     process.communicate(timeout=PATIENCE_S)
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_what_is_no_port_is_refused(port: int) -> None:
+    """A port is 16 bits: the resolver would take 99999 for 34463 and listen there."""
+    with pytest.raises(PlanError, match="--port: must be from 0"):
+        serve(Options(port=port), lambda _: None)
+
+
 def test_flags_become_options() -> None:
     """A preset, and settings over it; no flag at all gives the defaults."""
     assert parse([]) == Options()

@@ -15,6 +15,8 @@ from inferometer.server.http import Server
 from inferometer.server.options import Options
 from inferometer.workload.encodings import Cl100k
 
+_LAST_PORT = 65_535
+
 
 def serve(options: Options, announce: Callable[[str], None]) -> None:
     """Serve until SIGTERM, SIGINT, SIGHUP or, if asked for, the end of standard input. Call from the main thread.
@@ -60,6 +62,11 @@ def _check(options: Options) -> str | None:
                 "--host",
                 f"{options.host!r} can be reached from other machines: add --allow-remote if that is meant",
             )
+        )
+    if not 0 <= options.port <= _LAST_PORT:
+        # The resolver would take it modulo 65536 and listen somewhere else.
+        problems.append(
+            Problem("--port", f"must be from 0 (a free port) to {_LAST_PORT}, not {options.port}")
         )
     if (options.tls_cert is None) != (options.tls_key is None):
         problems.append(Problem("--tls-cert/--tls-key", "give both or neither"))
