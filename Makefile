@@ -1,7 +1,8 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format engines test-engines campaign bench bench-peers setup clean
+.PHONY: help run test test-fast lint format floors lock audit release engines test-engines campaign bench bench-peers \
+	setup clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,15 +13,24 @@ JOBS ?= auto
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile
 # Rooms whose tests carry out whole commands, campaigns or faults, or start many processes.
 SLOW := cli faults procedures studies
+# Every version is pinned by hash in requirements/, which `make lock` writes from pyproject.toml.
+LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --no-deps
+EDITABLE := pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+COMPILE = $(VENV)/bin/uv pip compile --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
+# Tests that touch each dependency, for its lowest version.
+FLOOR_TESTS := protocol dialects journal measure/test_stats.py plan/test_plan_parse.py plan/test_plan_saved.py \
+	telemetry/test_scrape_record.py telemetry/test_metric_statistics.py workload/test_tokenizer_loading.py \
+	workload/test_prompts.py workload/test_nonces.py report/test_card_picture.py server/test_openai_bodies.py \
+	cli/test_end_to_end.py
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(STAMP): pyproject.toml Makefile
+$(STAMP): pyproject.toml Makefile requirements/dev.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else "Python 3.11 or later is needed, this is %d.%d; say which with make PYTHON=python3.12" % v[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(VENV)/bin/python -m $(LOCKED) --requirement requirements/dev.txt
+	$(VENV)/bin/python -m $(EDITABLE)
 	@touch $(STAMP)
 
 setup: $(STAMP) ## Make the environment in .venv
@@ -43,6 +53,37 @@ format: $(STAMP) ## Format and fix
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
+.floors/.installed: pyproject.toml Makefile requirements/floors.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info[:2] == (3, 11) else "The lowest versions are for the lowest Python: make floors PYTHON=python3.11")'
+	$(PYTHON) -m venv .floors
+	.floors/bin/python -m $(LOCKED) --requirement requirements/floors.txt
+	.floors/bin/python -m $(EDITABLE)
+	@touch $@
+
+floors: .floors/.installed ## Test with the lowest versions that pyproject.toml allows, in .floors (Python 3.11)
+	.floors/bin/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile $(FLOOR_TESTS:%=tests/%)
+
+lock: $(STAMP) ## Write requirements/ from pyproject.toml (UPGRADE=1: newest versions)
+	$(COMPILE) --universal pyproject.toml --group dev --output-file requirements/dev.txt
+	$(COMPILE) --universal pyproject.toml --constraints requirements/dev.txt --output-file requirements/runtime.txt
+	$(COMPILE) --universal --group release --output-file requirements/release.txt
+	mkdir -p build
+	$(COMPILE) --only-binary :all: --resolution lowest-direct pyproject.toml --output-file build/lowest.txt
+	$(COMPILE) --only-binary :all: pyproject.toml --group dev --constraints build/lowest.txt --no-annotate \
+		--output-file requirements/floors.txt
+
+.release/.installed: requirements/release.txt Makefile
+	$(PYTHON) -m venv .release
+	.release/bin/python -m $(LOCKED) --requirement requirements/release.txt
+	@touch $@
+
+audit: .release/.installed ## Look for known vulnerabilities in what is pinned; asks PyPI
+	.release/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements/dev.txt
+	.release/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements/release.txt
+
+release: $(STAMP) .release/.installed ## Build wheel, sdist, SBOM (CycloneDX) and their SHA-256 in dist/
+	$(VENV)/bin/python -m scripts.release
+
 engines: $(STAMP) ## Set up the real engines that the tests measure, in .engines
 	$(VENV)/bin/python scripts/engines/setup.py
 
@@ -59,4 +100,4 @@ bench-peers: $(STAMP) ## Set up the tools that others measure with, in .peers; t
 	$(VENV)/bin/python scripts/peers/setup.py
 
 clean: ## Remove the environment and caches, keep runs
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .floors .release .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
