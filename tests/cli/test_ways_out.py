@@ -55,6 +55,19 @@ def test_nobody_reading_changes_no_exit_code(simulated: Path, redirected: str) -
     assert done.returncode == 4, done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("asked", [[], ["--json"]])
+def test_a_result_that_a_full_disk_cuts_off_is_no_success(asked: list[str], simulated: Path) -> None:
+    """Somebody reads that file, and would take a part for the whole: exit code 71, and words."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", START, "report", str(simulated), *asked],
+            stdout=full, stderr=subprocess.PIPE, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == 71
+    assert b"standard output: the disk is full" in done.stderr
+
+
 def test_sigterm_is_an_interruption_at_any_time() -> None:
     """Also where no load is running: the exit code is Ctrl-C's."""
     done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, timeout=120, check=False)

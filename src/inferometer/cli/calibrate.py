@@ -73,7 +73,8 @@ def command(
     try:
         sys.stdout.write(said + "\n")
         sys.stdout.flush()
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+    except OSError as cause:
+        from inferometer.cli.terminal import without_output
+
+        without_output(cause)
     return done.exit_code

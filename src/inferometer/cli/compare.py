@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -243,6 +242,7 @@ def _printed(render: Callable[[Console], None]) -> None:
     try:
         render(Console())
         sys.stdout.flush()
-    except OSError:  # nobody reads on
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+    except OSError as cause:
+        from inferometer.cli.terminal import without_output
+
+        without_output(cause)

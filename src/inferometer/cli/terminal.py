@@ -19,6 +19,7 @@ from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.part import Part, to_data
 from inferometer.drive.progress_counters import Progress
+from inferometer.errors import SHORTAGES, MachineError, shortage_of
 from inferometer.journal.schema import Phase
 from inferometer.report.figures import clean_lines
 from inferometer.report.progress import Counters, progress, progress_plain
@@ -99,8 +100,8 @@ def say(text: str) -> None:
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
 
 
 def show_doctor(document: Doctor) -> None:
@@ -112,13 +113,18 @@ def show_doctor(document: Doctor) -> None:
 
         render(document, Console())
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
 
 
-def _deaf() -> None:
+def without_output(cause: OSError) -> None:
+    """Go on without standard output, which `cause` closed. Raises MachineError if that is a disk's fault: then someone does
+    read it, and lacks the end."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+    shortage = shortage_of(cause)
+    if shortage in ("disk", "disk_quota", "disk_error", "file_size"):
+        raise MachineError(f"standard output: {'; '.join(SHORTAGES[shortage])}", shortage) from cause
 
 
 def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: bool = False) -> None:
@@ -136,8 +142,8 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
             copy = str(folder / SHAREABLE / "report.html") if redacted else None
             render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
 
 
 def show_repeats(documents: Sequence[Campaign], requested: int, folder: Path, *, as_json: bool) -> None:
@@ -154,8 +160,8 @@ def show_repeats(documents: Sequence[Campaign], requested: int, folder: Path, *,
 
             render_repeats(documents, requested, Console(), str(folder))
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
 
 
 def show_bench(document: Bench, folder: Path, *, as_json: bool) -> None:
@@ -217,8 +223,8 @@ def _show(document: Part, draw: Callable[[Console], None], *, as_json: bool) -> 
 
             draw(Console())
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
 
 
 def _clear() -> None:
@@ -242,6 +248,6 @@ def show(finding: RunResult, *, as_json: bool) -> int:
 
             render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
         sys.stdout.flush()
-    except OSError:
-        _deaf()
+    except OSError as cause:
+        without_output(cause)
     return finding.exit_code
