@@ -68,6 +68,27 @@ def test_a_system_that_collapses_under_load_has_the_highest_rate_that_it_keeps_u
     assert "capacity_not_sustained" in [note.code for note in found.notes]
 
 
+def failing(plan: Plan) -> Summary:
+    """A system that makes 10 a second with all in flight, and in open loop fails more the more arrive: 1 % at 7 a second. Of
+    400 requests that is 4, give or take chance."""
+    if plan.load.rate is None:
+        return open_system(10, 10)(plan)
+    failed = round(4 * (plan.load.rate / 7) ** 2)
+    made = plan.load.rate * (400 - failed) / 400
+    return summary(plan, request_s=made, tokens=TOKENS, completed=400 - failed, by_error={"http_5xx": failed})
+
+
+def test_a_level_that_its_values_decided_is_no_end_of_an_interval() -> None:
+    """Law: the interval goes from a level that was surely kept up with to one that surely was not, not from one of two
+    neighbours that chance told apart to the other; so it is too wide for a verdict, or there is none."""
+    setup = Setup(Plan(), Tests())
+    found = results("throughput", setup, carried("throughput", setup, failing))
+    most = value(found, "sustainable_rate")
+    assert most.value == pytest.approx(7, rel=0.1)
+    rates = [row["rate"] for row in rows(found, "levels") if row["rate"] != "" and row["sustained"] == "no"]
+    assert most.ci is None or (most.ci[0] <= 7 <= most.ci[1] and most.ci[1] > min(rates))
+
+
 def crowded(plan: Plan) -> Summary:
     """A system that makes 10 a second with up to 16 in flight, and 6 with more."""
     slots = plan.load.concurrency

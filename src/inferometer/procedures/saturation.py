@@ -165,6 +165,19 @@ def best(sought: Sought, done: Sequence[Performed]) -> Level | None:
     return at[-1] if at else None
 
 
+def settled(sought: Sought, done: Sequence[Performed]) -> tuple[float, float] | None:
+    """Between which rates the highest that is kept up with lies for certain: the highest that a run kept up with by the whole
+    intervals of all signals, below the lowest that one did not so; and that one. None: no run settles one of them. A level
+    that its values decided may as well be on the other side with other requests."""
+    said = {
+        (one.rate, decide(one.done.outcome.summary, success_rate=sought.success_rate).sustained)
+        for one in levels(sought, done)
+    }
+    missed = min((rate for rate, kept in said if kept is False), default=None)
+    met = max((rate for rate, kept in said if kept and missed is not None and rate < missed), default=None)
+    return None if met is None or missed is None else (met, missed)
+
+
 def base_capacity(setup: Setup, plan: Plan, done: Sequence[Performed]) -> Capacity | None:
     """What a climb before a search for 100 % came to; None: to nothing, or not yet to its end."""
     climb = climb_of(setup, variant(plan, slos=[]), BASE)

@@ -52,6 +52,7 @@ from inferometer.procedures.saturation import (
     levels,
     search_table,
     seek,
+    settled,
 )
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, reseeded, without_warm_up
@@ -193,7 +194,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(tables=(table,), undecided=(no_plateau(_climb(setup), climbed),))
     sought = _sought(setup, found)
     ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
-    maximum = _maximum(found, ended, top, tried)
+    maximum = _maximum(found, ended, top, tried, settled(sought, done))
     measured = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
     slowed = tuple(_slowed(found, tried))
     seeking = _seeking(setup, found)
@@ -225,8 +226,15 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )
 
 
-def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Sequence[Level]) -> Maximum:
-    """The capacity, where the levels show that load is kept up with up to there and no further; else the highest that was."""
+def _maximum(
+    found: Capacity,
+    ended: Answer | None,
+    top: Level | None,
+    tried: Sequence[Level],
+    sure: tuple[float, float] | None,
+) -> Maximum:
+    """The capacity, where the levels show that load is kept up with up to there and no further; else the highest that was.
+    `sure`: between which rates that lies for certain."""
     if ended is None or ended.level is None or top is None:
         return NO_MAXIMUM
     over = [one for one in tried if ended.below is not None and one.rate == ended.below]
@@ -237,12 +245,13 @@ def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Se
             found.request_s, found.request_ci, binding,
         )  # fmt: skip
     summary = top.done.outcome.summary
-    tokens, high = output(summary), ended.below or found.request_s
+    tokens = output(summary)
     ends = None if summary.steady is None else summary.steady.completion_ratio_ci95
-    low = min(SURE, 1.0 if ends is None else ends[0])
-    span = (tokens * low, max(tokens, high * found.tokens)), (ended.level * low, max(ended.level, high))
+    least = ended.level * min(SURE, 1.0 if ends is None else ends[0])
+    rates = None if sure is None else (min(sure[0], least), max(sure[1], ended.level))
+    span = None if rates is None else (tokens * rates[0] / ended.level, max(tokens, rates[1] * found.tokens))
     return Maximum(
-        tokens, span[0], rate(summary, "request_s"), span[1], rate(summary, "input_tok_s"), ended.level, span[1], binding,
+        tokens, span, rate(summary, "request_s"), rates, rate(summary, "input_tok_s"), ended.level, rates, binding,
     )  # fmt: skip
 
 
