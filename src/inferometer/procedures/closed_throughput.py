@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
+from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.latency_limit import (
     PART,
     REFERENCE,
@@ -192,7 +193,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *limit_table(seeking, under, done),
         ),
         figures=(_figure(found, full),),
-        notes=tuple(_notes(setup, found, full)),
+        notes=(*_notes(setup, found, full), *_slower(found, at, full)),
         undecided=tuple(_undecided(found, under, done)),
     )
 
@@ -246,6 +247,13 @@ def _notes(setup: Setup, found: Sequence[Rung], full: Capacity) -> Iterator[Note
     yield Note("capacity_measured", {"concurrency": full.concurrency, "gain": full.gain}, capacity=True)
     if len(found) == 1 and wanted.min_concurrency != wanted.max_concurrency:
         yield Note("lowest_level_is_the_answer")
+
+
+def _slower(found: Sequence[Rung], at: Rung, full: Capacity) -> Iterator[Note]:
+    """That the maximum is one of a client that holds requests back: such a client is what this loop is."""
+    slower = in_climb(found, at, full)
+    if slower is not None:
+        yield Note("slower_with_more_in_flight", {"of": "", **slower.seen.facts}, capacity=True)
 
 
 def _undecided(found: Sequence[Rung], under: Sequence[Under], done: Sequence[Performed]) -> Iterator[Note]:

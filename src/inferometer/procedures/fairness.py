@@ -39,6 +39,7 @@ from inferometer.measure.length_cost import cost_of, slowdowns_of
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.fairness_intervals import fairness_intervals
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
@@ -105,10 +106,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(
             tables=(_isolated_table(setup, done), *base_table(setup, mix(setup), done)),
             undecided=(open_,),
-            known=known_base(mix(setup), base),
+            known=known_base(mix(setup), base, base_collapse(setup, mix(setup), done)),
         )
     classes, overloaded = list(mixed[0].outcome.summary.by_class), _overloaded(done)
-    intervals = _intervals(done, mixed[0])
+    intervals, slower = _intervals(done, mixed[0]), base_collapse(setup, mix(setup), done)
     return Results(
         values=_values(classes, alone, intervals, sound=not overloaded),
         tables=(
@@ -116,9 +117,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             _isolated_table(setup, done), *base_table(setup, mix(setup), done),
         ),
         figures=(_cdf(classes, alone), _bars(classes, alone)),
-        notes=_notes(setup, mixed[0], classes, alone, intervals, sound=not overloaded),
-        undecided=overloaded,
-        known=known_base(mix(setup), base),
+        notes=(*_notes(setup, mixed[0], classes, alone, intervals, sound=not overloaded), *base_notes(slower)),
+        undecided=(*overloaded, *unsure_loads(slower, base, [setup.tests.fairness.percent])),
+        known=known_base(mix(setup), base, slower),
     )  # fmt: skip
 
 

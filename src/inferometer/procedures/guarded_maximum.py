@@ -28,6 +28,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column, Interval
 from inferometer.measure.stats import mean_interval
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.plateau import (
     MOST,
     SEEDS,
@@ -45,7 +46,7 @@ from inferometer.procedures.plateau import (
 from inferometer.procedures.results import Table
 from inferometer.procedures.saturation import BASE, base_capacity, climb_of
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, without_warm_up
-from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.step import Collapse, Measured, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import rate, success
 
 CLIMB, FULL = "pilot", "throughput"
@@ -61,12 +62,14 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Maximum:
-    """Of one configuration. `found`: None where the climb came to no end. `rose`: no plateau was seen."""
+    """Of one configuration. `found`: None where the climb came to no end. `rose`: no plateau was seen; `slower`: that more in
+    flight made the system slower."""
 
     climbed: tuple[Rung, ...]
     full: tuple[PerformedRun, ...]
     found: Capacity | None
     rose: bool
+    slower: Collapse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,9 @@ def maximum(setup: Setup, plan: Plan, name: str, done: Sequence[Performed]) -> M
         one for one in runs(done, FULL) if one.step.at.configuration == name and output(one.outcome.summary)
     ]
     found = None if top is None or not full else capacity(climbed, top, full)
-    return Maximum(
-        tuple(climbed), tuple(full), found, top is not None and bool(climbed) and still_rose(climbed)
-    )
+    rose = top is not None and bool(climbed) and still_rose(climbed)
+    slower = None if top is None or found is None else in_climb(climbed, top, found)
+    return Maximum(tuple(climbed), tuple(full), found, rose, slower)
 
 
 def reduction(baseline: Maximum, other: Maximum) -> Reduction | None:

@@ -32,6 +32,7 @@ from inferometer.measure.record import Floats
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guarded_maximum
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
@@ -114,6 +115,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         if (name, share) not in levels and name not in refused
     ]
     missing += [f"the most throughput of {LABELS[name]}" for name, one in most.items() if one.found is None]
+    slower = base_collapse(setup, plan, done)
     return Results(
         values=tuple(_values(setup, made, most, refused)),
         tables=(
@@ -123,9 +125,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *guarded_maximum.climb_table(labels, most), *base_table(setup, plan, done),
         ),
         figures=tuple(_figures(setup, levels)),
-        notes=(*_notes(setup, levels, refused, base), *_rising(most)),
-        undecided=_undecided(setup, missing, refused),
-        known=known_base(plan, base),
+        notes=(*_notes(setup, levels, refused, base), *_rising(most), *_slower(most), *base_notes(slower)),
+        undecided=(
+            *_undecided(setup, missing, refused),
+            *unsure_loads(slower, base, setup.tests.guardrail.percent),
+        ),
+        known=known_base(plan, base, slower),
     )  # fmt: skip
 
 
@@ -334,6 +339,13 @@ def _rising(most: Mapping[str, Maximum]) -> Iterator[Note]:
                 "concurrency": one.climbed[-1].concurrency,
             }
             yield Note("configuration_still_rose", facts, capacity=True)
+
+
+def _slower(most: Mapping[str, Maximum]) -> Iterator[Note]:
+    """Configurations whose maximum is one of a client that holds requests back."""
+    for name, one in most.items():
+        if one.slower is not None:
+            yield Note("slower_with_more_in_flight", {"of": LABELS[name], **one.slower.seen.facts}, True)
 
 
 def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:

@@ -18,6 +18,7 @@ from inferometer.measure.itl_shape import ItlShape
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
@@ -123,7 +124,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 6 a column a level, jitter and pauses, the shape, and the distributions."""
     performed = runs(done, "level")
     base = base_of(setup, _plan(setup), done)
-    known = known_base(_plan(setup), base)
+    slower = base_collapse(setup, _plan(setup), done)
+    known = known_base(_plan(setup), base, slower)
     if not performed:
         why = Note("no_level_measured") if base is not None else Note("no_saturation_rate")
         return Results(tables=base_table(setup, _plan(setup), done), undecided=(why,), known=known)
@@ -140,8 +142,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *base_table(setup, _plan(setup), done),
         ),
         figures=(_cdf(performed),),
-        notes=_notes(performed),
-        undecided=tuple(_undecided(setup, performed)),
+        notes=(*_notes(performed), *base_notes(slower)),
+        undecided=(*_undecided(setup, performed), *unsure_loads(slower, base, setup.tests.itl.percent)),
         known=known,
     )  # fmt: skip
 

@@ -21,6 +21,7 @@ from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.plateau import (
     SEEDS,
     SLOT_REQUESTS,
@@ -94,6 +95,18 @@ def _maxima(setup: Setup, done: Sequence[Performed]) -> Iterator[tuple[int, Capa
         yield length, None if at is None or still_rose(found) else capacity(found, at, ())
 
 
+def _slower(setup: Setup, done: Sequence[Performed]) -> Iterator[Note]:
+    """Lengths whose maximum is one of a client that holds requests back."""
+    for length in (one.step.at.context or 0 for one in runs(done, "level")):
+        climb = _climb(setup, length)
+        found = rungs(climb, done)
+        at = plateau(climb, found)
+        slower = None if at is None else in_climb(found, at, capacity(found, at, ()))
+        if slower is not None:
+            of = f"{length:,} tokens"
+            yield Note("slower_with_more_in_flight", {"of": of, **slower.seen.facts}, capacity=True)
+
+
 def _maxima_table(maxima: Sequence[tuple[int, Capacity | None]]) -> Table:
     """Draft 5.9.4: the maximum throughput at each length."""
     columns = (
@@ -138,6 +151,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             Note("throughput_at_concurrency", {"concurrency": wanted.concurrency}, capacity=True),
             *_left_out(setup, done),
             *_short_of(performed, wanted.requests),
+            *(_slower(setup, done) if wanted.search else ()),
         ),
         undecided=(
             *(() if performed else (Note("no_length_measured"),)),

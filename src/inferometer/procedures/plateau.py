@@ -32,7 +32,7 @@ from inferometer.measure.stats import mean_interval
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import closed_loop, reseeded, with_warm_up, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, runs
-from inferometer.procedures.summary_access import rate
+from inferometer.procedures.summary_access import rate, rate_interval
 
 GAIN = 0.04
 """Twice as many in flight that add less than this to throughput only wait."""
@@ -218,12 +218,20 @@ def refused(found: Sequence[Rung], at: Rung) -> bool:
 
 def collapsed(found: Sequence[Rung], at: Rung, whole: Capacity) -> Rung | None:
     """The concurrency above `at`, which the capacity is of, that did least, if that is less than COLLAPSED of the capacity, by
-    the lower end of its interval, though its requests succeeded: how such a system fares depends on how many a client allows
-    to be in flight, and an open loop allows any number."""
-    above = [one for one in found if one.concurrency > at.concurrency and one.answered]
+    the intervals of both, though its requests succeeded: how such a system fares depends on how many a client allows to be in
+    flight, and an open loop allows any number. A run without a steady span says less of the system than of its own ends."""
+    above = [
+        one
+        for one in found
+        if one.concurrency > at.concurrency and one.answered and one.done.outcome.summary.steady is not None
+    ]
     worst = min(above, key=lambda one: one.output_tok_s, default=None)
+    if worst is None:
+        return None
+    ends = rate_interval(worst.done.outcome.summary, "output_tok_s")
+    most = worst.output_tok_s if ends is None else ends[1]
     surely = whole.output_tok_s if whole.output_ci is None else whole.output_ci[0]
-    return worst if worst is not None and worst.output_tok_s < COLLAPSED * surely else None
+    return worst if most < COLLAPSED * surely else None
 
 
 def capacity(

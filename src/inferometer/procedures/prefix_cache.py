@@ -36,6 +36,7 @@ from inferometer.measure.jackknife import jackknife_intervals
 from inferometer.measure.record import Ints
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.plateau import distinct
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
@@ -121,6 +122,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     open_ = [Note("not_measured", {"what": tuple(missing)})] if missing else []
     if not missing and not _shown(done, passes, intervals):
         open_.append(Note("cache_not_shown"))
+    slower = base_collapse(setup, bare, done)
+    open_ += unsure_loads(slower, base, [setup.tests.prefix_cache.percent])
     return Results(
         values=_values(passes, throughputs, intervals),
         tables=(
@@ -130,9 +133,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *base_table(setup, bare, done),
         ),
         figures=(_bars(passes),),
-        notes=tuple(_notes(setup, passes, base)),
+        notes=(*_notes(setup, passes, base), *base_notes(slower)),
         undecided=tuple(open_),
-        known=known_base(bare, base),
+        known=known_base(bare, base, slower),
     )
 
 

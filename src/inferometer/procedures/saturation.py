@@ -34,7 +34,7 @@ from inferometer.procedures.setup import (
     without_warm_up,
     workload_key,
 )
-from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
+from inferometer.procedures.step import Collapse, KnownLimits, Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import growth, rate, stat, success
 from inferometer.procedures.sustained import Decision, decide
 
@@ -237,9 +237,12 @@ def holds(ended: Answer, expected: float) -> bool:
     )
 
 
-def known_base(plan: Plan, base: float | None) -> KnownLimits:
-    """For other tests of the campaign."""
-    return KnownLimits() if base is None else KnownLimits(saturation={workload_key(plan): base})
+def known_base(plan: Plan, base: float | None, collapse: Collapse | None = None) -> KnownLimits:
+    """For other tests of the campaign. `collapse`: what the search for it saw of one."""
+    if base is None:
+        return KnownLimits()
+    key = workload_key(plan)
+    return KnownLimits({key: base}, collapses={} if collapse is None else {key: collapse})
 
 
 def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Table, ...]:

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from inferometer.documents.summary import Objective, Summary
 from inferometer.plan.slo import Slo
 
+COMPLETIONS = "completions"
+"""The signal that requests ended no faster than a part of them was due."""
 LEAST_COMPLETION_RATIO = 0.92
 STEADY_SHARE = 0.10
 LEAST_RISE = 0.10
@@ -146,7 +148,7 @@ def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Sig
     )
     if below is None and final and ratio is not None and expected is not None:
         below = not expected
-    return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
+    return Signal(COMPLETIONS, below, ratio, LEAST_COMPLETION_RATIO)
 
 
 def steadiness(summary: Summary, *, final: bool) -> Signal:

@@ -15,20 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Fact, Note
+from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
 from inferometer.plan.schema import Plan
-from inferometer.procedures import closed_throughput, latency_limit
+from inferometer.procedures import closed_throughput, collapse, latency_limit
 from inferometer.procedures.latency_limit import Seeking
 from inferometer.procedures.plateau import (
-    COLLAPSED,
-    LEAST_SUCCESS,
     Capacity,
     Climb,
     Rung,
     ascend,
     capacity,
-    collapsed,
     distinct,
     filled,
     no_plateau,
@@ -58,7 +55,6 @@ from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, reseeded, without_warm_up
 from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import rate, rate_interval
-from inferometer.procedures.sustained import third_chance
 from inferometer.procedures.throughput_results import (
     NO_MAXIMUM,
     Maximum,
@@ -196,12 +192,18 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
     maximum = _maximum(found, ended, top, tried, settled(sought, done))
     measured = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
-    slowed = tuple(_slowed(found, tried))
+    at = plateau(_climb(setup), climbed)
+    crowded = None if at is None else collapse.in_climb(climbed, at, found)
+    backlog = collapse.with_backlog(found, tried)
+    slowed = () if backlog is None else (backlog.seen,)
     seeking = _seeking(setup, found)
     under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]
     known, highest = KnownLimits(), None if top is None else top.done
     if ended is not None and _plain(setup, ended) and isinstance(maximum.load, float):
-        known = known_base(setup.plan, maximum.load) | KnownLimits(full=filled(climbed))
+        slower = crowded or backlog
+        # What fills a system that collapses is not what fills it with other words: those climb for themselves.
+        full = filled(climbed) if slower is None else None
+        known = known_base(setup.plan, maximum.load, slower) | KnownLimits(full=full)
     return Results(
         values=values(setup, maximum, under, highest, "req/s", "rate"),
         tables=(
@@ -216,7 +218,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         notes=(*_notes(sought.ladder, found, ended), *(() if measured else slowed)),
         undecided=(
             *undecided(top, ended, climbed),
-            *_collapse(setup, climbed, found),
+            *(() if crowded is None else (crowded.seen,)),
             *(slowed if measured else ()),
             *_never_full(setup, climbed, ended, found),
             *latency_limit.left_open([(one.limit, one.found) for one in under], done),
@@ -263,35 +265,6 @@ def _never_full(
     answered = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
     if answered and at is not None and refused(climbed, at):
         yield Note("system_never_full", {"concurrency": at.concurrency}, capacity=True)
-
-
-def _collapse(setup: Setup, climbed: Sequence[Rung], found: Capacity) -> Iterator[Note]:
-    """That more requests in flight made the system slower: an answer would be that of a client that holds them back."""
-    at = plateau(_climb(setup), climbed)
-    worst = None if at is None else collapsed(climbed, at, found)
-    if at is not None and worst is not None:
-        left = worst.output_tok_s / found.output_tok_s
-        sides: dict[str, Fact] = {"concurrency": at.concurrency, "more": worst.concurrency}
-        yield Note("throughput_collapses", {**sides, "left": left}, capacity=True)
-
-
-def _slowed(found: Capacity, tried: Sequence[Level]) -> Iterator[Note]:
-    """That a backlog made the system slower: of the levels above the capacity, whose queues grow far beyond the climb's last
-    number in flight, the one that did least in its last third, if that is less than COLLAPSED by more than chance."""
-    worst: tuple[float, Level] | None = None
-    for one in tried:
-        summary = one.done.outcome.summary
-        chance = third_chance(summary)
-        if one.rate <= found.request_s or summary.steady is None or chance is None:
-            continue
-        left = summary.steady.output_thirds_tok_s[-1] / found.output_tok_s
-        counts = summary.requests
-        answered = counts.completed >= LEAST_SUCCESS * (counts.completed + counts.failed)
-        if answered and left < 1 - max(1 - COLLAPSED, chance) and (worst is None or left < worst[0]):
-            worst = left, one
-    if worst is not None:
-        facts: dict[str, Fact] = {"rate": worst[1].rate, "left": worst[0]}
-        yield Note("throughput_collapses_with_backlog", facts, capacity=True)
 
 
 def _full_rungs(done: Sequence[Performed]) -> list[Rung]:

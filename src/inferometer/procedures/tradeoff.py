@@ -23,6 +23,7 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.knee import KNEE, behind, knee_interval
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
@@ -162,7 +163,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     wanted = setup.tests.tradeoff
     base = wanted.capacity_rate if wanted.capacity_rate is not None else base_of(setup, setup.plan, done)
     measured = points(done)
-    known = known_base(setup.plan, None if wanted.capacity_rate is not None else base)
+    slower = None if wanted.capacity_rate is not None else base_collapse(setup, setup.plan, done)
+    known = known_base(setup.plan, None if wanted.capacity_rate is not None else base, slower)
     if not measured:
         why = Note("no_level_measured") if base is not None else Note("no_capacity_rate")
         return Results(undecided=(why,), known=known)
@@ -171,10 +173,25 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         values=(_base(setup, base), *_values(setup, measured)),
         tables=(_table(measured),),
         figures=(_curve(setup, measured, "ttft", "curve"), _curve(setup, measured, "tpot", "tpot_curve"), _offered(measured)),
-        notes=_notes(setup, measured),
-        undecided=(*(() if ended else (Note("not_all_levels_measured"),)), *_unsettled(setup, measured)),
+        notes=(*_notes(setup, measured), *base_notes(slower)),
+        undecided=(
+            *(() if ended else (Note("not_all_levels_measured"),)), *_unsettled(setup, measured),
+            *unsure_loads(slower, base, _standing(measured)),
+        ),
         known=known,
     )  # fmt: skip
+
+
+def _standing(points: Sequence[Point]) -> list[float]:
+    """The levels, in per cent, that the test's answers are of: those up to its peak, and the best that meets the objectives.
+    Beyond the peak a level is to show what more load does."""
+    best, met = _peak(points), optimum(points)
+    return [points[at].percent for at in (best, met) if at is not None]
+
+
+def _peak(points: Sequence[Point]) -> int:
+    """Which level has the highest throughput."""
+    return max(range(len(points)), key=lambda at: points[at].achieved or 0.0)
 
 
 def _unsettled(setup: Setup, points: Sequence[Point]) -> Iterator[Note]:
@@ -198,8 +215,7 @@ def _base(setup: Setup, base: float | None) -> Value:
 
 
 def _values(setup: Setup, points: Sequence[Point]) -> tuple[Value, ...]:
-    best = max(range(len(points)), key=lambda at: points[at].achieved or 0.0)
-    top = points[best]
+    top = points[_peak(points)]
     return (
         *(_knee(points, metric, label) for metric, label in LATENCIES),
         _saturation(points),

@@ -11,6 +11,7 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.metrics.statistics import percentile_of
 from inferometer.plan.schema import Plan
+from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up_run, without_warm_up
@@ -60,31 +61,36 @@ def planned(setup: Setup) -> Plan:
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 1 and 2 and the distribution, for each level."""
-    performed = runs(done, "level")
-    base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
+    performed, percents = runs(done, "level"), setup.tests.ttft.percent
+    base = base_of(setup, setup.plan, done) if percents else None
+    slower = base_collapse(setup, setup.plan, done) if percents else None
     if not performed:
         return Results(undecided=(Note("no_level_measured"),))
     requested = setup.tests.ttft.requests
     missing = len(_levels(setup, base)) - len(performed)
     open_ = [Note("levels_missing", {"missing": missing})] if missing else []
-    if setup.tests.ttft.percent and base is None:
+    if percents and base is None:
         open_.append(Note("no_percentages_of_saturation"))
+    open_ += unsure_loads(slower, base, percents)
     short = [one for one in performed if (_n(one) or 0) < requested]
     return joined(
         [
             *(_of_level(one, several=len(performed) > 1) for one in performed),
             Results(
                 figures=(_cdf(performed),),
-                notes=tuple(
-                    Note(
-                        "few_ttfts",
-                        {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": requested},
-                        True,
-                    )
-                    for one in short
+                notes=(
+                    *(
+                        Note(
+                            "few_ttfts",
+                            {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": requested},
+                            True,
+                        )
+                        for one in short
+                    ),
+                    *base_notes(slower),
                 ),
                 undecided=tuple(open_),
-                known=known_base(setup.plan, base),
+                known=known_base(setup.plan, base, slower),
             ),
         ]
     )

@@ -235,11 +235,20 @@ SEARCHES: dict[str, Words] = {
     "one_request_failed_the_criteria": "Not even one request at a time met the criteria.",
     "throughput_collapses": lambda concurrency, more, left: (
         f"More requests in flight make the system slower: with {more} it does {100 * left:.0f} % of what it does with "
-        f"{concurrency}. In open loop nothing holds them back: the maximum is one only until a queue forms by chance."
+        f"{concurrency}. In open loop nothing holds them back: what it sustains is that only until a queue forms by chance."
+    ),
+    "slower_with_more_in_flight": lambda of, concurrency, more, left: (
+        (f"{of}: more" if of else "More")
+        + f" requests in flight make the system slower: with {more} it does {100 * left:.0f} % of what it does with "
+        f"{concurrency}. The maximum is that of a client that holds them back."
+    ),
+    "loads_beyond_collapse": lambda percents, left: (
+        f"Once a queue has formed by chance, the system does no more than {left:.3g} % of the rate that is 100 %. At "
+        f"{_percents(percents)} it may have met that or not, and another run may differ: take lower percentages."
     ),
     "throughput_collapses_with_backlog": lambda rate, left: (
         f"A backlog makes the system slower: offered {_four(rate)} requests/s, it did {100 * left:.0f} % of the capacity at "
-        "the end. An open loop at the capacity has such a backlog sooner or later."
+        "the end. An open loop near the capacity has such a backlog sooner or later."
     ),
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
     "closed_loop_saturation_rule": lambda least_gain: (
