@@ -116,3 +116,56 @@ def test_concurrency_is_not_judged_when_no_slot_was_ever_used_twice(run: Any) ->
 def test_a_server_that_does_not_read_leaves_no_slot_empty(run: Any) -> None:
     """Law: a slot is held from a request's first byte, however long its last one takes."""
     assert closed(run, 10, 10, t_submit=lambda v: v + 19 * MS).status == "pass"
+
+
+def turned_away(lanes: int) -> dict[str, Callable[[Any], Any]]:
+    """A server that ends the requests of all slots but the first `lanes` as soon as they are sent; all are sent at one instant,
+    and each is due when its slot was free."""
+
+    def refused(sends: Any) -> Any:
+        return np.arange(len(sends)) % 10 >= lanes
+
+    def at_once(sends: Any) -> Any:
+        return sends - np.arange(len(sends)) % 10
+
+    def due(sends: Any) -> Any:
+        later = np.arange(len(sends)) >= 10
+        return at_once(sends) - 100 * MS * (refused(sends) & later)
+
+    return {
+        "t_intended": due,
+        "t_taken": at_once,
+        "t_send": at_once,
+        "t_submit": at_once,
+        "t_end": lambda sends: np.where(refused(sends), at_once(sends), at_once(sends) + 100 * MS),
+        "outcome": lambda sends: np.where(refused(sends), "http_5xx", "ok").tolist(),
+    }
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+def test_a_server_that_turns_requests_away_has_no_first_wave_and_empties_its_slots_itself(
+    run: Any, lanes: int
+) -> None:
+    """Law: whatever share is ended at once, every slot is in use right after a sending, and that few are in flight on average
+    is a note with the number of failures."""
+    verdict = closed_loop(run, 10, 10, 0, turned_away(lanes))
+    assert verdict.check("first_wave").status == "pass"
+    held = verdict.check("concurrency_held")
+    assert (held.status, held.facts["failed"]) == ("note", 1200 * (10 - lanes) // 10)
+    assert held.value == pytest.approx(lanes / 10, abs=0.01)
+    assert verdict.check("error_rate").status == "fail"
+
+
+def test_a_few_failures_do_not_explain_a_slot_that_stands_empty(run: Any) -> None:
+    """Law: 9 of 10 slots and one failure in a hundred: had those lasted as long as the others, a slot would still be empty."""
+    failed = {
+        "outcome": lambda sends: np.where(np.arange(len(sends)) % 100 == 0, "http_5xx", "ok").tolist(),
+        "t_end": lambda sends: sends + 100 * MS * (np.arange(len(sends)) % 100 != 0),
+    }
+    assert closed(run, 9, 10, **failed).status == "fail"
+
+
+def test_where_nothing_succeeds_nothing_says_that_the_client_left_slots_empty(run: Any) -> None:
+    """Law: then every empty slot followed a failure."""
+    failed = {"outcome": lambda sends: ["http_5xx"] * len(sends), "t_end": lambda sends: sends + MS}
+    assert closed(run, 10, 10, **failed).status == "note"

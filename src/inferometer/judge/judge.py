@@ -123,7 +123,7 @@ CHECKS = (
                ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
     CheckEntry("arrival_lag1", lambda run: run.arrivals[2],
                ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
-    CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement),
+    CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement, run.record),
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),
                ("number",), LimitSource.METHOD, of_instrument=True),

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.journal.schema import Outcome
 from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
 from inferometer.measure.stats import describe
 from inferometer.measure.tokens import count
@@ -120,6 +121,23 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
     return Spans(run, load, steady)
 
 
+def concurrency_but_for_failures(record: Record, span: Span) -> float | None:
+    """Mean number in flight over a span had each request that failed lasted as long as a successful one does on average, and no
+    shorter than it did: what the slots would have held of a server that ended none early. None: nothing failed. More than the
+    slots there are is more than enough to fill them; where nothing succeeded nobody knows what else would have been: infinite.
+    """
+    rows = record.of_load & record.t_submit.valid
+    failed = rows & ~record.ok & ~record.outcome.are(Outcome.CANCELLED)
+    if not failed.any():
+        return None
+    begins = np.where(record.opened, record.t_connect.values, record.t_send.values)
+    answered = rows & record.ok
+    if not answered.any():
+        return float("inf")
+    usual = round(float((record.t_end - begins)[answered].mean()))
+    return Sweep(record, np.where(failed, np.maximum(record.t_end, begins + usual), record.t_end)).mean(span)
+
+
 WAVE_SHARE = 0.05
 """What a first wave may change of a headline: the instrument promises no headline that is further off."""
 
@@ -128,7 +146,7 @@ def first_wave(record: Record, slots: int | None) -> int | None:
     """Measured requests that were sent before all `slots` of a closed loop were in use, by whatever requests: they met a server
     that was filling up. A slot whose answer has ended is in use while its next request is on its way: of several answers that
     end together, the first is replaced before the others are. None without slots; all of them if the slots were never all in
-    use."""
+    use. A request that the server turned away at once is in use after its sending as any other is."""
     if slots is None:
         return None
     return _sent_before_full(_in_flight_when_sent(record, slots), slots)
@@ -159,7 +177,10 @@ def _in_flight_when_sent(record: Record, slots: int | None = None) -> Ints:
     after the first of each slot count from the instant at which they were due, which is when their slot was free."""
     sent = np.flatnonzero(record.t_submit.valid)
     order = sent[np.argsort(record.t_submit.values[sent], kind="stable")]
-    sends, ends = record.t_submit.values[order], np.sort(record.t_end[sent])
+    sends = record.t_submit.values[order]
+    ends = np.sort(
+        np.maximum(record.t_end[order], sends + 1)
+    )  # in flight right after it was sent, however short
     begins = sends.copy()
     if slots is not None:
         next_ones = np.flatnonzero(record.of_load[order])[slots:]

@@ -279,12 +279,14 @@ CHECKS: dict[str, Wording] = {
             "pass": "On average {value} of the requested concurrency was in flight; at least {limit} is required.",
             "fail": "On average only {value} of the requested concurrency was in flight, at least {limit} is required: the "
             "server received a lighter load than the plan specifies.",
+            "note": "On average {value} of the requested concurrency was in flight, less than {limit}, as the server ended "
+            "requests with an error sooner than it answers others: it was sent the load of the plan and held less of it.",
             "na": "Concurrency is judged only in a closed loop whose slots were all filled.",
         },
         {
             "fail": "Send many more requests than the concurrency, and check whether the server refuses connections."
         },
-        {("mean", "asked"): "In flight: {mean} of {asked}."},
+        {("mean", "asked"): "In flight: {mean} of {asked}.", ("failed",): "Failed: {failed}."},
     ),
     "first_wave": Wording(
         "First wave",
