@@ -90,12 +90,15 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a search came to. `binding`: what refuses a higher rate. `why`: `crossed`: at the limit; `free`: the limit holds up
-    to the capacity; `missed`: not even at the least load; `open`: the search has not come to its end."""
+    to the capacity; `missed`: not even at the least load; `open`: the search has not come to its end. `below`: the least load
+    that was run, where the interval would begin below that: nobody measured there, so it has none, and no rate that lies there
+    is an answer."""
 
     rate: float | None
     ci: Interval | None
     binding: str
     why: Literal["crossed", "free", "missed", "open"]
+    below: float | None = None
 
 
 def reference(done: Sequence[Performed]) -> PerformedRun | None:
@@ -171,13 +174,8 @@ def find(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> Found:
     known = points(seeking, limit, done)
     if isinstance(move, Found):
         return move
-    crossing = _crossing(seeking, known)
-    return Found(
-        None if crossing is None else crossing[0],
-        None if crossing is None else crossing[1],
-        _binding(known),
-        "open",
-    )
+    rate, ends = _crossing(seeking, known) or (None, None)
+    return _found(known, rate, ends, _binding(known), "open")
 
 
 def seek(
@@ -226,14 +224,30 @@ def _next(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> float | 
     if crossing is None:
         low, high = max((one for one in met if one < max(missed)), default=least), min(missed)
         if len(known) > seeking.most:
-            return Found((low + high) / 2, (min(low, high), max(low, high)), _binding(known), "crossed")
+            return _found(
+                known, (low + high) / 2, (min(low, high), max(low, high)), _binding(known), "crossed"
+            )
         return (low + high) / 2
     rate, ends = crossing
     near = [one for one in known if abs(one.rate / rate - 1) <= NEAR]
     narrow = ends[1] - ends[0] <= 2 * PRECISE * rate
     if (len(near) >= ENOUGH and narrow) or len(known) > seeking.most:
-        return Found(rate, ends, _binding(near or known), "crossed")
+        return _found(known, rate, ends, _binding(near or known), "crossed")
     return min(max(rate * OFFSETS[len(near) % len(OFFSETS)], least), most)
+
+
+def _found(
+    known: Sequence[Point],
+    rate: float | None,
+    ends: Interval | None,
+    binding: str,
+    why: Literal["crossed", "open"],
+) -> Found:
+    """What was found, with its interval as far as levels were run: the line says nothing of loads below the least of them."""
+    least = min((one.rate for one in known), default=0.0)
+    if ends is not None and ends[0] < least:
+        return Found(rate if rate is not None and rate >= least else None, None, binding, why, least)
+    return Found(rate, ends, binding, why)
 
 
 def _binding(known: Sequence[Point]) -> str:

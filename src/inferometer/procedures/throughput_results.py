@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Cell, Column, Interval
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
@@ -139,6 +139,11 @@ def values(
 
 def _how(under: Under) -> Note:
     """What refuses a higher load, or why there is none."""
+    if under.found.why == "crossed" and under.found.below is not None:
+        facts: dict[str, Fact] = {"binding": under.found.binding, "least": under.found.below}
+        if under.found.rate is None:
+            return Note("bound_below_levels", facts, capacity=True)
+        return Note("bound_by_from_below", facts, capacity=True)
     if under.found.why == "crossed":
         return Note("bound_by", {"binding": under.found.binding})
     if under.found.why == "free":

@@ -304,6 +304,14 @@ THROUGHPUT: dict[str, Words] = {
     ),
     "completions_keep_up": "the highest load at which completions keep up with arrivals",
     "bound_by": "more is refused by: {binding}",
+    "bound_below_levels": lambda binding, least: (
+        f"not found: by the line through its levels the limit ({binding}) lies below {_four(least)} requests/s, the least load "
+        "that was run"
+    ),
+    "bound_by_from_below": lambda binding, least: (
+        f"more is refused by: {binding}; without an interval: it would begin below {_four(least)} requests/s, the least load "
+        "that was run"
+    ),
     "not_bound": "the limit holds up to the maximum",
     "missed_at_least_load": "missed at a tenth of the maximum already",
     "limit_not_found": "not found",
