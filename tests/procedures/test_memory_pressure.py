@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played
@@ -25,6 +25,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.memory_pressure import results, steps
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import PerformedRun, Run, Step, runs
+from inferometer.report.campaign.notes import worded
 from inferometer.run.conduct import conduct
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
@@ -323,3 +324,41 @@ def test_nothing_measured_yields_nothing() -> None:
     assert not found.tables[0].rows
     assert all(value.value is None for value in found.values)
     assert json.dumps([series.y for series in found.figures[0].series]) == "[[], [], [], []]"
+
+
+def _growth(base: tuple[float, float | None], top: tuple[float, float | None]) -> Any:
+    """The value of the growth, of two levels whose P99 and its interval's half-width as a share these are."""
+
+    def answer(_: int, step: Run) -> Summary:
+        value, width = top if step.at.percent == 150 else base
+        ttft = stats(value / 2, value, n=1_000, width=width)
+        return changed(_level(), metrics=changed(_level().metrics, ttft_ms=ttft))
+
+    setup = _setup(initial=8, maximum=8, percent=[150])
+    found = results(setup, _play(setup, answer)).values
+    return next(one for one in found if one.name == "ttft_p99_growth")
+
+
+@settings(max_examples=30, deadline=None)
+@given(*[st.tuples(st.floats(1, 1e4), st.floats(0.01, 0.9)) for _ in range(2)])
+def test_the_growth_of_p99_has_an_interval_that_holds_every_ratio_of_values_within_both(
+    base: tuple[float, float], top: tuple[float, float]
+) -> None:
+    """Law: whatever the two P99s are within their intervals, their ratio is within its own."""
+    found = _growth(base, top)
+    low, high = found.ci
+    assert found.value == pytest.approx(top[0] / base[0])
+    for first in (1 - base[1], 1.0, 1 + base[1]):
+        for last in (1 - top[1], 1.0, 1 + top[1]):
+            ratio = top[0] * last / (base[0] * first)
+            assert low * (1 - 1e-9) <= ratio <= high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("widths", [(None, 0.1), (0.1, None), (None, None)])
+def test_a_growth_of_p99s_without_intervals_says_that_it_has_none(
+    widths: tuple[float | None, float | None],
+) -> None:
+    """Law: no interval is made up of one."""
+    found = _growth((10.0, widths[0]), (20.0, widths[1]))
+    assert (found.value, found.ci) == (2.0, None)
+    assert worded(found.note).startswith("without an interval")

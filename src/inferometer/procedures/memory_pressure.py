@@ -48,7 +48,7 @@ from inferometer.procedures.concurrency import (
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, documents, variant, with_warm_up, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
-from inferometer.procedures.summary_access import percent, rate, stat
+from inferometer.procedures.summary_access import percent, rate, stat, stat_interval
 
 NAME, SECTION = "memory-pressure", "5.8"
 
@@ -237,25 +237,41 @@ def _row(one: _Pressure) -> tuple[Cell, ...]:
     )
 
 
-def _values(capacity: int | None, ends: Interval | None, pressures: Sequence[_Pressure]) -> tuple[Value, ...]:
+def _values(capacity: int | None, span: Interval | None, pressures: Sequence[_Pressure]) -> tuple[Value, ...]:
     never = "never" if pressures else None
     below: Cell = next((one.share for one in pressures if _incomplete(one)), never)
     note = None if pressures else Note("no_pressure_level_measured")
     growth = _ratio(pressures[-1].ttft_p99, pressures[0].ttft_p99) if len(pressures) > 1 else None
+    ends = None if growth is None else _growth_interval(pressures[-1], pressures[0])
     fallen = next((one.share for one in pressures if _over_the_cliff(one, pressures[0])), None)
     pattern = None if not pressures else "graceful" if fallen is None else "cliff"
     return (
         Value(
-            "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", ends,
+            "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", span,
             Note("capacity_of_this_workload") if capacity is not None else Note("search_found_none"), capacity=True,
         ),
         Value("completion_below_99", "Completion below 99 % from", below, "% of the capacity", None, note, capacity=True),
         Value("degradation", "Degradation", pattern, "", None, Note("degradation_rule"), capacity=True),
         Value(
-            "ttft_p99_growth", "TTFT P99 at the highest level / at the base", growth, "", None,
-            None if growth is not None else Note("fewer_than_two_p99"), capacity=True,
+            "ttft_p99_growth", "TTFT P99 at the highest level / at the base", growth, "", ends,
+            _growth_note(growth, ends), capacity=True,
         ),
     )  # fmt: skip
+
+
+def _growth_interval(top: _Pressure, base: _Pressure) -> Interval | None:
+    """From the lower end of the one P99 by the upper end of the other to the reverse: of two runs that are independent of each
+    other 95 % at least. None where a P99 has no interval."""
+    above, below = (stat_interval(one.run.outcome.summary, "ttft", "p99") for one in (top, base))
+    if above is None or below is None or below[0] <= 0:
+        return None
+    return above[0] / below[1], above[1] / below[0]
+
+
+def _growth_note(growth: float | None, ends: Interval | None) -> Note:
+    if growth is None:
+        return Note("fewer_than_two_p99")
+    return Note("of_the_p99s_intervals") if ends is not None else Note("p99_without_interval")
 
 
 def _incomplete(one: _Pressure) -> bool:

@@ -488,6 +488,8 @@ MEMORY_PRESSURE: dict[str, Words] = {
         "more; the tool's own rule"
     ),
     "fewer_than_two_p99": "no two levels have a P99 of TTFT",
+    "of_the_p99s_intervals": "its interval is from the ends of both P99s' intervals, which is wider than need be",
+    "p99_without_interval": "without an interval: one of the two P99s has none",
     "change_from_base": _change,
     "pressure_workload": _pressure_workload,
     "pressure_levels": (
