@@ -244,3 +244,22 @@ def test_a_long_note_is_shown_from_where_it_differs() -> None:
         "...limit 16 on Monday",
         "...limit 32 on Tuesday or not declared",
     ]
+
+
+@pytest.mark.parametrize("threshold", [3.0, 5.0])
+def test_a_difference_that_the_threshold_alone_holds_back_is_never_called_none(threshold: float) -> None:
+    """Law: a system that is half as slow again is no regression at a threshold beyond that, and every rendering says that there
+    is a difference and how large; one without a difference is said to show none."""
+    given = replace(QUICK, threshold=threshold)
+    slow, same = document([BASE, SLOW], given), document([BASE, SAME], given)
+    assert (slow.outcome, same.outcome) == ("no_regression", "no_regression")
+    deciding = [one for one in slow.contrasts[0].metrics if one.deciding]
+    held = [one for one in deciding if one.held == ("threshold",)]
+    assert held
+    small = slow.conclusion.partition("a difference within the threshold in ")[2]
+    assert all(f"{one.title} (" in small for one in held)
+    assert "no difference shown" not in slow.conclusion or len(held) < len(deciding)
+    assert "within the threshold" not in same.conclusion
+    for shown in (screen(slow), markdown.render(slow), junit.render(slow).decode()):
+        assert shown.count("tolerated") >= len(held)
+    assert "could have been seen" not in slow.conclusion or len(held) < len(deciding)

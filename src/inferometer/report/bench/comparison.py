@@ -10,7 +10,7 @@ from inferometer.documents.bench_comparison import BenchComparison, BenchSide, C
 from inferometer.report.bench.names import Names, shortened
 from inferometer.report.bench.remarks import reasons
 from inferometer.report.comparison.junit import Case, Suite, render_suites
-from inferometer.report.comparison.words import OUTCOMES, VERDICTS, held, percent
+from inferometer.report.comparison.words import OUTCOMES, held, percent, tolerated, verdict_word
 from inferometer.report.comparison.words import span as change_span
 from inferometer.report.figures import clean, figure, moment, text
 from inferometer.report.tables import Screen, bullets, escaped, markdown_table
@@ -82,7 +82,7 @@ def render_junit(document: BenchComparison) -> bytes:
 def _case(one: ComparedFigure) -> Case:
     found = (
         f"{clean(one.prompt)}, {TITLES[one.figure]}: {percent(one.change)}, 95 % interval {change_span(one.ci95)}, "
-        f"{VERDICTS[one.verdict]}"
+        f"{verdict_word(one.verdict, one.held)}"
     )
     return Case(f"{clean(one.prompt)} {one.figure}", found, held(one.held), one.verdict, one.deciding)
 
@@ -100,13 +100,15 @@ def conclusion(document: BenchComparison) -> str:
         for verdict in ("worse", "better")
         if (found := [one for one in deciding if one.verdict == verdict])
     ]
+    if small := [one for one in deciding if tolerated(one.verdict, one.held)]:
+        parts.append(f"a difference within the threshold in {'; '.join(_claim(one) for one in small)}")
     words = {
         "no_difference": "no difference shown in {} of {} figures",
         "no_claim": "no claim about {} of {} figures",
         "not_comparable": "{} of {} figures not comparable",
     }
     for verdict, sentence in words.items():
-        if many := sum(one.verdict == verdict for one in deciding):
+        if many := sum(one.verdict == verdict and one not in small for one in deciding):
             parts.append(sentence.format(many, len(deciding)))
     return f"B against A: {'; '.join(parts) or 'nothing decides'}.{_missed(deciding)}"
 
@@ -122,6 +124,7 @@ def _missed(deciding: Sequence[ComparedFigure]) -> str:
         max(one.detectable, one.floor.value if one.floor else 0.0)
         for one in deciding
         if one.verdict in ("no_difference", "no_claim") and one.detectable is not None
+        if not tolerated(one.verdict, one.held)
     ]
     if not seen:
         return ""
@@ -156,7 +159,7 @@ def _row(one: ComparedFigure, names: Names) -> tuple[str, ...]:
         "-" if one.p_holm is None else f"{one.p_holm:.3f}",
         _unsigned(None if one.floor is None else one.floor.value),
         _unsigned(one.detectable),
-        VERDICTS[one.verdict],
+        verdict_word(one.verdict, one.held),
     )
 
 

@@ -103,7 +103,7 @@ def _contrast(contrast: Contrast, screen: Screen) -> None:
             _estimate(one.name, one.baseline),
             _estimate(one.name, one.side),
             f"{words.percent(one.relative).removesuffix(' %')} ({words.span(words.deciding_interval(one))})",
-            words.VERDICTS[one.verdict],
+            words.verdict_word(one.verdict, one.held),
         )
         for one in metrics
     ]

@@ -85,7 +85,7 @@ def render_suites(suites: Sequence[Suite], outcome: Outcome, conclusion: str) ->
 def _case_of(metric: TitledDifference) -> Case:
     found = (
         f"{metric.title}: {words.percent(metric.relative)}, 95 % interval {words.span(words.deciding_interval(metric))}, "
-        f"{words.VERDICTS[metric.verdict]}"
+        f"{words.verdict_word(metric.verdict, metric.held)}"
     )
     return Case(metric.name, found, words.held(metric.held), metric.verdict, metric.deciding)
 

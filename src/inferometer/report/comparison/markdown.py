@@ -84,7 +84,7 @@ def _figures(contrast: Contrast) -> str:
             _effect(one.hedges_g, one.hedges_ci95),
             words.percent(one.floor.value if one.floor else None).lstrip("+"),
             words.could_see(one),
-            words.VERDICTS[one.verdict] + why,
+            words.verdict_word(one.verdict, one.held) + why,
         )
         rows.append(cells)
     right = [False, *[True] * (len(heads) - 2), False]

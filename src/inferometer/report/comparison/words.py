@@ -10,6 +10,8 @@ from inferometer.documents.comparison import (
     ComparisonMethod,
     Contrast,
     Difference,
+    FigureVerdict,
+    Held,
     Item,
     Outcome,
     TitledDifference,
@@ -27,7 +29,7 @@ DECIDES = (
     "A figure is better or worse only if a t-test on per-run values rejects after Holm's correction (on the differences of "
     "pairs where runs are paired by seed, else Welch's), the bootstrap of the pooled samples (clustered by run and by "
     "request) agrees, and the difference exceeds threshold and noise floor. With a threshold, no difference is claimed only "
-    "where the interval holds no change for the worse beyond it."
+    "where the interval holds no change for the worse beyond it; a difference that the threshold alone holds back is tolerated."
 )
 MULTIPLICITY = (
     "Holm's correction over the deciding figures of all sides, and apart from them over all others: the chance of any false "
@@ -73,6 +75,8 @@ VERDICTS = {
     "no_claim": "no claim",
     "not_comparable": "n/a",
 }
+TOLERATED = "tolerated"
+"""Of a difference that was shown, and is no larger than the threshold: it is none that matters, and yet one."""
 _HELD = {
     "interval": "the interval holds zero",
     "holm": "not significant after Holm's correction",
@@ -81,6 +85,18 @@ _HELD = {
     "noise": "below the noise floor",
 }
 _TESTS = {"paired": "the t-test on pairs of runs with one seed", "welch": "Welch's t"}
+
+
+def tolerated(verdict: FigureVerdict, held: Sequence[Held]) -> bool:
+    """Whether nothing but the threshold kept a difference from being called better or worse."""
+    return verdict == "no_difference" and tuple(held) == ("threshold",)
+
+
+def verdict_word(verdict: FigureVerdict, held: Sequence[Held]) -> str:
+    """The verdict on a figure as tables have it. `held`: what kept it from being called better or worse."""
+    return TOLERATED if tolerated(verdict, held) else VERDICTS[verdict]
+
+
 OUTCOMES = {
     "regression": "REGRESSION",
     "no_regression": "NO REGRESSION",
@@ -301,8 +317,12 @@ def _claims(contrasts: Sequence[Contrast]) -> str:
         by: dict[str, list[str]] = {}
         for one in contrast.metrics:
             if one.deciding:
-                by.setdefault(one.verdict, []).append(_claim(one))
+                by.setdefault(TOLERATED if tolerated(one.verdict, one.held) else one.verdict, []).append(
+                    _claim(one)
+                )
         parts = [f"{verdict} in {joined(by[verdict])}" for verdict in ("worse", "better") if verdict in by]
+        if TOLERATED in by:
+            parts.append(f"a difference within the threshold in {joined(by[TOLERATED])}")
         if "no_difference" in by:
             parts.append(f"no difference shown in {joined(by['no_difference'])}")
         for verdict in ("not_comparable", "no_claim"):
@@ -340,8 +360,12 @@ def could_see(one: Difference) -> str:
     return f"{value.removesuffix(' %')} ({low} to {high}) %"
 
 
+def _not_shown(one: TitledDifference) -> bool:
+    return one.verdict in ("no_difference", "no_claim") and not tolerated(one.verdict, one.held)
+
+
 def _claim(one: TitledDifference) -> str:
-    if one.verdict in ("better", "worse"):
+    if one.verdict in ("better", "worse") or tolerated(one.verdict, one.held):
         return f"{one.title} ({percent(one.relative)}, {span(deciding_interval(one))})"
     return one.title
 
@@ -350,7 +374,7 @@ def _missed(contrasts: Sequence[Contrast]) -> str:
     """What could have been there without being seen, for a figure without a difference has not been shown to be the same."""
     worst: dict[str, float] = {}
     for one in (one for contrast in contrasts for one in contrast.metrics):
-        if one.deciding and one.verdict in ("no_difference", "no_claim") and one.detectable:
+        if one.deciding and _not_shown(one) and one.detectable:
             least = max(one.detectable, one.floor.value if one.floor else 0.0)
             worst[one.title] = max(worst.get(one.title, 0.0), least)
     if not worst:

@@ -90,7 +90,7 @@ def _figures(head: str, figures: Sequence[CampaignFigure], side: str, screen: Sc
             words.amount(one.baseline),
             words.amount(one.side),
             f"{words.change(one, one.relative).removesuffix(' %')} ({shared.span(words.interval(one))})",
-            shared.VERDICTS[one.verdict],
+            shared.verdict_word(one.verdict, one.held),
         )
         for one in figures
     ]

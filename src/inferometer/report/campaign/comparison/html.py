@@ -78,7 +78,9 @@ def _figures(contrast: CampaignContrast, *, deciding: bool) -> Table | None:
     rows = []
     for one in found:
         base, side, change, interval, _, p, floor, seen, _ = markdown.cells(one)
-        verdict = Cell(shared.VERDICTS[one.verdict], kind=_KINDS.get(one.verdict, ""), note=words.held(one))
+        verdict = Cell(
+            shared.verdict_word(one.verdict, one.held), kind=_KINDS.get(one.verdict, ""), note=words.held(one)
+        )
         named = Cell(
             clean(one.title), note=" · ".join(filter(None, (words.heading(one.procedure), clean(one.unit))))
         )

@@ -28,6 +28,6 @@ def _case(one: CampaignFigure) -> Case:
     why = words.held(one)
     found = (
         f"{words.title(one)}: {words.change(one, one.relative)}, 95 % interval {shared.span(words.interval(one))}, "
-        f"{shared.VERDICTS[one.verdict]}{f' ({why})' if why else ''}"
+        f"{shared.verdict_word(one.verdict, one.held)}{f' ({why})' if why else ''}"
     )
     return Case(one.name, found, "", one.verdict, one.deciding)

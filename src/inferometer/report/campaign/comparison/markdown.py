@@ -100,7 +100,7 @@ def cells(one: CampaignFigure) -> tuple[str, ...]:
         "-" if one.p_holm is None else f"{one.p_holm:.4f}",
         floor.replace(" %", " points") if points else floor,
         seen.replace(" %", " points") if points else seen,
-        shared.VERDICTS[one.verdict] + (f" ({why})" if why else ""),
+        shared.verdict_word(one.verdict, one.held) + (f" ({why})" if why else ""),
     )
 
 

@@ -24,7 +24,8 @@ DECIDES = (
     "A figure is better or worse only if a t-test on the campaigns' values rejects after Holm's correction (on the differences "
     "of pairs where campaigns are paired by seed, else Welch's), and the difference exceeds threshold and noise floor. The "
     "floor of a figure found among levels is at least the distance of neighbouring levels. With a threshold, no difference is "
-    "claimed only where the interval holds no change for the worse beyond it."
+    "claimed only where the interval holds no change for the worse beyond it; a difference that the threshold alone holds back "
+    "is tolerated."
 )
 MULTIPLICITY = (
     "Holm's correction over the deciding figures of all sides, and apart from them over all others: the chance of any false "
@@ -202,12 +203,16 @@ def _claims(contrasts: Sequence[CampaignContrast]) -> str:
     for contrast in contrasts:
         by: dict[str, list[CampaignFigure]] = {}
         for one in (one for one in contrast.figures if one.deciding):
-            by.setdefault(one.verdict, []).append(one)
+            word = words.TOLERATED if words.tolerated(one.verdict, one.held) else one.verdict
+            by.setdefault(word, []).append(one)
         parts = [
             f"{verdict} in {words.joined([_claim(one) for one in by[verdict]])}"
             for verdict in ("worse", "better")
             if verdict in by
         ]
+        if words.TOLERATED in by:
+            small = words.joined([_claim(one) for one in by[words.TOLERATED]])
+            parts.append(f"a difference within the threshold in {small}")
         for verdict, said in (
             ("no_difference", "no difference shown in"),
             ("no_claim", "no claim about"),
@@ -230,6 +235,7 @@ def _missed(contrasts: Iterable[CampaignContrast]) -> list[str]:
         for contrast in contrasts
         for one in contrast.figures
         if one.deciding and one.verdict in ("no_difference", "no_claim") and one.detectable
+        if not words.tolerated(one.verdict, one.held)
     }
     parts = [f"{least} of {name}" for name, least in seen.items()]
     return [f"What could have been seen four times out of five: {words.joined(parts)}."] if parts else []
