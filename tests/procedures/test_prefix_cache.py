@@ -15,6 +15,7 @@ from procedures.driving import Silent
 from procedures.summaries import simulated
 
 from inferometer.documents.campaign import Conditions
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
@@ -23,6 +24,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures import prefix_cache
 from inferometer.procedures.setup import Setup, another_workload, variant, workload_key
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Switch, Switched
+from inferometer.report.compliance_notes import worded
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -239,6 +241,11 @@ def test_a_warm_cache_without_a_hit_contradicts(ran: Alone) -> None:
     one = ran.of("disabled")  # nothing cached, as seen
     (said,) = contradictions("warm", {"prefix_cache": "flushed"}, one.outcome.summary)
     assert said.code == "cache_unused_while_on"
+    drawn = one.outcome.summary.workload.drawn
+    assert drawn is not None
+    assert drawn.shared.tokens is not None
+    assert f"{drawn.shared.tokens.max:,} tokens" in worded(said)
+    assert "fewer tokens than one" in worded(Note(said.code, {"tokens": None}))
 
 
 def unseen(ran: Alone, warm: str, status: Literal["verified", "declared"]) -> list[str]:

@@ -230,7 +230,9 @@ def contradictions(
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:
         notes.append(Note("cache_used_while_off", {"share": cached}))
     if part == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
-        notes.append(Note("cache_unused_while_on"))
+        drawn = summary.workload.drawn
+        shared = None if drawn is None else drawn.shared.tokens
+        notes.append(Note("cache_unused_while_on", {"tokens": None if shared is None else shared.max}))
     refused = sum(summary.refusals.by_signal.get(name, 0) for name in OF_FILTERS)
     if state.get("guardrails") == "baseline" and refused:
         notes.append(Note("refused_while_off", {"requests": refused}, True))

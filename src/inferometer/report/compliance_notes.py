@@ -560,7 +560,12 @@ VERDICT: Mapping[str, Words] = {
     "cache_used_while_off": lambda share: (
         f"The prefix cache was to be off, and the server took {100 * share:.2g} % of the prompt tokens from it."
     ),
-    "cache_unused_while_on": "The prefix cache was to be on and filled, and the server says that it took no token from it.",
+    "cache_unused_while_on": lambda tokens: (
+        "The prefix cache was to be on and filled, and the server says that it took no token from it. Either it was off, or it "
+        "does not keep prefixes this short: a cache holds whole blocks, and the longest prefix that requests share has "
+        + (f"{tokens:,} tokens." if tokens is not None else "fewer tokens than one.")
+        + " See the engine's block size, or ask for longer prefixes."
+    ),
     "refused_while_off": "The guardrails were to be off, and {requests:d} requests were refused by a filter.",
 }
 NOTES: Mapping[str, Words] = {
