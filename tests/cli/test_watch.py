@@ -153,3 +153,13 @@ def test_forty_columns_hold_every_figure(looks: list[Look]) -> None:
     assert max(len(line) for line in text.splitlines()) <= 40
     assert all(name in text and value in text for look in looks for name, value in lines(look))
     assert all("\n" not in plain(look) for look in looks)
+
+
+def test_lines_behind_the_end_of_the_metrics_are_not_watched_and_marked() -> None:
+    """Law: what follows `# EOF` is no figure; how many lines are left out stands beside those that are."""
+    body = b"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 3\n# EOF\nvllm:num_requests_running 7\nx\n"
+    with scripted(lambda _: Script(whole(200, body, kind=b"text/plain"))) as peer:
+        code, stdout, _ = finish("metrics", "watch", f"127.0.0.1:{peer.port}", "--count", "1")
+    assert code == 0
+    assert "running 3" in stdout
+    assert stdout.rstrip().endswith("ignored behind # EOF 2 lines")

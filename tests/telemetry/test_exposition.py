@@ -13,7 +13,15 @@ from prometheus_client import Enum as StateSet
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from inferometer.telemetry.metrics.exposition import LARGEST, NOT_FINITE, Cell, Unusable, number, parse
+from inferometer.telemetry.metrics.exposition import (
+    LARGEST,
+    NOT_FINITE,
+    Cell,
+    Layout,
+    Unusable,
+    number,
+    parse,
+)
 
 NAMES = st.from_regex(r"[a-z_:][a-z0-9_:]{0,8}", fullmatch=True).filter(
     lambda name: not name.endswith(("_created", "_uptime", "_total")) and "_uptime_" not in name
@@ -233,3 +241,32 @@ def test_a_long_line_that_is_no_sample_is_refused_at_once(line: str) -> None:
     """It is tried in one way only: in every way, this test would take days."""
     with pytest.raises(Unusable, match="garbage at line 1"):
         parse(line)
+
+
+@given(
+    tail=st.text(max_size=40),
+    sent_as=st.sampled_from(["text/plain", "application/openmetrics-text"]),
+)
+def test_nothing_behind_the_end_of_openmetrics_is_read(tail: str, sent_as: str) -> None:
+    """Law: whatever follows `# EOF`, samples, types or garbage, the cells and families are those of the body before it; each
+    line that says something is counted."""
+    body = "# TYPE a counter\na_total 1\n# TYPE b gauge\nb 2\n# EOF\n"
+    alone = parse(body, sent_as)
+    behind = parse(f"{body}{tail}\na_total 9\n# TYPE b counter\nc 3\n", sent_as)
+
+    def cells(layout: Layout) -> dict[Cell, float]:
+        return {cell: at for cell, at in zip(layout.cells, layout.values, strict=True) if cell}
+
+    assert cells(behind) == cells(alone)
+    assert behind.families == alone.families
+    said = [line for line in tail.split("\n") if line.strip()]
+    assert behind.skipped["after_eof"].count == len(said) + 3
+    assert set(behind.skipped) == {"after_eof"}
+    assert "after_eof" not in alone.skipped
+
+
+def test_a_comment_of_the_classic_format_ends_nothing() -> None:
+    """Law: only a line of its own that says `# EOF` is the end."""
+    layout = parse("# EOF of the first part\na 1\n# HELP b # EOF\nb 2\n")
+    assert len([cell for cell in layout.cells if cell]) == 2
+    assert not layout.skipped

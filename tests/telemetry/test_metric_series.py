@@ -247,3 +247,19 @@ def test_credentials_are_struck_out_of_every_export(tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         assert b"hunter2" not in path.read_bytes(), path
     assert json.dumps(found).count("<redacted>") > 2
+
+
+@pytest.mark.parametrize("behind", ["depth 9\n", "other 1\n", "}{\n"])
+def test_what_stands_behind_the_end_of_a_scrape_is_in_no_series(behind: str, tmp_path: Path) -> None:
+    """Law: the export is that of the same scrapes without it, but for the lines counted; also where it changes from scrape to
+    scrape while the rest only changes its numbers."""
+    bodies = [f"# TYPE depth gauge\ndepth {n}\n# EOF\n" for n in range(4)]
+    tails = [behind, behind, "", behind.replace("1", "2")]
+    without = exported([at(second, body) for second, body in enumerate(bodies)], tmp_path)
+    found = exported(
+        [at(second, body + tail) for second, (body, tail) in enumerate(zip(bodies, tails, strict=True))],
+        tmp_path,
+    )
+    skipped = found["summary"].pop("skipped_lines")
+    assert skipped[URL]["after_eof"]["count"] == 3
+    assert found == without

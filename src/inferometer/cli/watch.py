@@ -60,6 +60,7 @@ class Look:
     url: str
     figures: Mapping[str, float]
     wrong: str | None = None
+    behind_eof: int = 0
 
 
 class Watched(threading.Thread):
@@ -103,15 +104,19 @@ class Watched(threading.Thread):
 
         try:
             found = self._fetcher.get()
-            now = totals(parse(found.text, found.content_type))
+            layout = parse(found.text, found.content_type)
+            now = totals(layout)
         except Failed as failure:
             return Look(self._shown, {}, failure.reason)
         except Unusable as unusable:
             return Look(self._shown, {}, unusable.code)
         before, self._before = self._before, (found.first_byte_ns, now)
+        behind = layout.skipped.get("after_eof")
+        ignored = 0 if behind is None else behind.count
         if before is None:
-            return Look(self._shown, figures(now, None, 0.0))
-        return Look(self._shown, figures(now, before[1], (found.first_byte_ns - before[0]) / 1e9))
+            return Look(self._shown, figures(now, None, 0.0), behind_eof=ignored)
+        seconds = (found.first_byte_ns - before[0]) / 1e9
+        return Look(self._shown, figures(now, before[1], seconds), behind_eof=ignored)
 
 
 def lines(look: Look) -> list[tuple[str, str]]:
@@ -119,7 +124,8 @@ def lines(look: Look) -> list[tuple[str, str]]:
     if look.wrong is not None:
         return [("no metrics", look.wrong)]
     found = [(name, write(look.figures[key])) for key, (name, write) in SHOWN.items() if key in look.figures]
-    return found or [("metrics", "none that are known")]
+    ignored = [("ignored behind # EOF", f"{look.behind_eof} lines")] if look.behind_eof else []
+    return (found or [("metrics", "none that are known")]) + ignored
 
 
 def plain(look: Look) -> str:

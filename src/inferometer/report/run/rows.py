@@ -367,7 +367,11 @@ def _endpoint_row(one: MetricsEndpointAccount, resets: int) -> list[str]:
     ]
 
 
-LINE_CODES = {"bad_line": "lines that are no sample", "duplicate_series": "lines that another repeats"}
+LINE_CODES = {
+    "bad_line": "lines that are no sample",
+    "duplicate_series": "lines that another repeats",
+    "after_eof": "lines behind # EOF",
+}
 
 
 def _lost(lost: Lost) -> str:

@@ -18,9 +18,10 @@ same lines with other numbers, only the numbers are read again (`series.py`).
 In OpenMetrics, `# TYPE x counter` is the type of `x_total`; in the classic format it is not, and `x_total` is a gauge then
 (note `counter_as_gauge`).
 
-A line that is no sample is skipped and counted, and so is a sample that a later line of the same body repeats. What drops a
-whole body is `Unusable`: among others, more lines that are no samples than samples. What drops one number of it is a value that
-is not finite.
+A line that is no sample is skipped and counted, and so is a sample that a later line of the same body repeats. So are lines
+behind OpenMetrics' `# EOF`: nothing may follow it, and whatever does, such as what a proxy appends, is none of the server's.
+What drops a whole body is `Unusable`: among others, more lines that are no samples than samples. What drops one number of it is
+a value that is not finite.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Layout:
     """A body, line by line: what stands before the number (None: no number), which cell it is (None: of none), the number.
 
     `skipped` are lines that gave nothing, by code: `bad_line`, no sample; `duplicate_series`, of a cell that a later line gives
-    again. `notes` are what was passed over: a code and a name.
+    again; `after_eof`, behind OpenMetrics' end. `notes` are what was passed over: a code and a name.
     """
 
     lines: list[str]
@@ -130,10 +131,11 @@ class Layout:
 
 
 def is_openmetrics(body: str, content_type: str | None) -> bool:
-    """Whether the sender says so: in the content type, or by OpenMetrics' last line, which is sent as `text/plain` too."""
+    """Whether the sender says so: in the content type, or by OpenMetrics' last line, which is sent as `text/plain` too; lines
+    may follow it."""
     if content_type and content_type.partition(";")[0].strip().lower() == "application/openmetrics-text":
         return True
-    return body[-256:].rstrip().endswith("\n# EOF")
+    return body[-256:].rstrip().endswith("\n# EOF") or "\n# EOF\n" in body or "\n# EOF\r\n" in body
 
 
 def admitted(body: str) -> str:
@@ -195,13 +197,18 @@ class _Reader:
         self._cell_positions: dict[Cell, int] = {}
         self._kept: dict[str, Family | None] = {}
         """From a declared name to its family, None where it is passed over."""
+        self._ended = False
 
     def take(self, at: int, line: str) -> None:
         """One line."""
         layout = self._layout
         prefix, cell, value = None, None, ABSENT
         stripped = line.strip()
-        if stripped.startswith("#"):
+        if self._ended:
+            if stripped:
+                counted(layout.skipped, "after_eof", f"line {at} is behind # EOF: {stripped[:60]!r}")
+        elif stripped.startswith("#"):
+            self._ended = self._openmetrics and stripped == "# EOF"
             self._comment(stripped)
         elif stripped:
             prefix, cell, value = self._sample(at, line)

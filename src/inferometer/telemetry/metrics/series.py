@@ -13,8 +13,8 @@ A scrape that cannot be used is dropped with a code, counted, and leaves no trac
 | others             | what the scraper wrote into the record                                           |
 
 Scrapes of a record that are not in order of time are sorted first (`collect`), so that `clock_backwards` is left to those at
-the same instant. A line that is no sample costs that line, a series that stands there twice has the value of its last line;
-both are counted in `skipped`.
+the same instant. A line that is no sample, or behind OpenMetrics' `# EOF`, costs that line, a series that stands there twice
+has the value of its last line; all are counted in `skipped`.
 
 Notes name the metrics of which something was passed over: those of `exposition.py`, and
 
@@ -149,7 +149,7 @@ class Endpoint:
         assert self._layout is not None, "patched or read"
         for code, lines in self._layout.skipped.items():
             counted(self.skipped, code, lines.first, lines.count)
-        self._whole.append("bad_line" not in self._layout.skipped)
+        self._whole.append(not {"bad_line", "after_eof"} & self._layout.skipped.keys())
         self._body = body
         self._last_ns = scrape.timestamp_ns
         self.times.append(scrape.timestamp_ns)
