@@ -224,3 +224,27 @@ def test_counts_beyond_what_the_record_can_hold_are_unknown_not_fatal(folder: Ru
     journal.close()
     row = streams(folder, "worker", OUTCOME).to_pylist()[0]
     assert (row["usage_output"], row["usage_input"]) == (None, None)
+
+
+def test_a_folder_without_a_plan_says_how_far_its_run_had_come(tmp_path: Path) -> None:
+    """Law: killed before the plan was written, a run has nothing to recover, and the words say that and what to do; that of a
+    campaign names what it has; a folder of something else is only said to be none."""
+    killed = RunFolder.create(tmp_path, "run", 0).path
+    (killed / "plan.json.part").write_text("{")
+    with pytest.raises(RecordError, match=r"before anything was measured.*give the run's command again"):
+        RunFolder.open(killed)
+    campaign = tmp_path / "campaign"
+    (campaign / "runs").mkdir(parents=True)
+    (campaign / "tests.json").write_text("{}")
+    with pytest.raises(RecordError, match=r"inferometer rerun .*campaign"):
+        RunFolder.open(campaign)
+    measured = RunFolder.create(campaign / "runs", "run", 0)
+    measured.plan.write_text("{}")
+    with pytest.raises(RecordError, match=r"inferometer recover.*" + measured.path.name):
+        RunFolder.open(campaign)
+    with pytest.raises(RecordError, match=r"no such folder"):
+        RunFolder.open(tmp_path / "nowhere")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(RecordError) as found:
+        RunFolder.open(tmp_path / "other")
+    assert str(found.value).endswith("(it holds no plan.json)")

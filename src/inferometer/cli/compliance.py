@@ -121,6 +121,7 @@ def _summary(folder: Path) -> Summary:
     from inferometer import bounded_file
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
+    from inferometer.journal.folder import RunFolder
 
     if folder.is_file() and folder.name in FILES:
         raise RecordError(f"{folder}: is a file of a run: give the run's folder, {folder.parent}")
@@ -133,6 +134,7 @@ def _summary(folder: Path) -> Summary:
             f"{folder / 'runs'}, and each can be judged by itself; `inferometer rerun {folder}` carries the campaign out again"
         )
     if not path.is_file():
+        RunFolder.open(folder)
         raise RecordError(
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )

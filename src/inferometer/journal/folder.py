@@ -43,7 +43,7 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run. Raises RecordError if this is none."""
         if not (path / "plan.json").is_file():
-            raise RecordError(f"{path}: not a run folder (it holds no plan.json){_inner(path)}")
+            raise RecordError(f"{path}: not a run folder (it holds no plan.json){_without_plan(path)}")
         return cls(path)
 
     @property
@@ -97,12 +97,23 @@ class RunFolder:
         return self.path / "log.txt"
 
 
-def _inner(path: Path) -> str:
-    """What to do with a folder that was to hold a document of several runs, and was left before there was one."""
+def _without_plan(path: Path) -> str:
+    """What a folder without a plan is, and what to do with it: it may be one of several runs, or of a run that was killed
+    before it had a plan."""
+    if not path.is_dir():
+        return "" if path.exists() else ". There is no such folder"
     runs = sorted(str(plan.parent) for plan in path.glob("runs/*/plan.json"))
-    if not runs:
-        return ""
-    return f". It was ended before it had a result; `inferometer recover` rebuilds each of its runs: {', '.join(runs[:8])}"
+    if runs:
+        listed = ", ".join(runs[:8])
+        return f". It was ended before it had a result; `inferometer recover` rebuilds each of its runs: {listed}"
+    if (path / "tests.json").is_file():
+        return f". It was ended before its first run; `inferometer rerun {path}` carries its tests out"
+    if (path / "journal").is_dir():
+        return (
+            ". Its run was ended before the plan was written, and so before anything was measured: there is nothing to "
+            "recover. Remove it, and give the run's command again"
+        )
+    return ""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
