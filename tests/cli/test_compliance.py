@@ -162,6 +162,8 @@ def test_what_cannot_be_judged_is_refused_in_words(
     assert "--level" in refused(capsys, folder, "--level", "MUST")
     assert "not a folder" in refused(capsys, tmp_path / "nowhere")
     (tmp_path / "died").mkdir()
+    assert "not a run folder" in refused(capsys, tmp_path / "died")
+    (tmp_path / "died" / "plan.json").write_text("{}")
     assert "inferometer recover" in refused(capsys, tmp_path / "died")
     assert "has ttft" in refused(capsys, folder, "--test", "itl")
     (tmp_path / "killed" / "runs").mkdir(parents=True)
