@@ -242,6 +242,27 @@ def test_a_class_that_overloads_the_system_alone_gives_no_reading(tmp_path: Path
     assert index.note.code == "isolated_overloaded"
 
 
+def test_a_class_that_may_overload_the_system_alone_gives_no_reading_either(tmp_path: Path) -> None:
+    """Law: five per cent more than the engine makes is a queue of 30 and more from the first third on, though completions seem
+    to keep up: the cost of its prompts is not known, and no figure that rests on it has a reading."""
+    slow = replace(ONE_AT_A_TIME, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
+    tests = Tests.model_validate({"fairness": {"duration_s": 60, "requests_per_class": 60}})
+    ran = alone(tmp_path, "fairness", slow, mix_of(tests), 6.5, {"fairness": tests.fairness.model_dump()})
+    short = ran.of("isolated", class_name="short").outcome.summary.steady
+    assert short is not None
+    assert short.queue is not None
+    assert min(short.queue.thirds) > 30
+    assert short.completion_ratio_ci95 is not None
+    assert short.completion_ratio_ci95[1] > 1
+    assert [(note.code, note.facts["class"]) for note in ran.results.undecided] == [
+        ("class_alone_unsettled", "short")
+    ]
+    rests = ("jain", "jain_alone", "jain_classes", "slowdown_short", "inflation_long")
+    notes = {one.name: one.note for one in ran.results.values}
+    assert {note.code for name in rests if (note := notes[name]) is not None} == {"isolated_overloaded"}
+    assert all(notes[name] is not None for name in rests)
+
+
 def test_a_class_that_starves_is_found(tmp_path: Path) -> None:
     """Two classes of the same requests: in turn they meet the same; with priority to one the other is named, and starves."""
     fair, unfair = (

@@ -46,6 +46,7 @@ from inferometer.procedures.saturation import base_of, base_table, find_base, kn
 from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import growth, percent, rate, statistic, steps_of
+from inferometer.procedures.sustained import COMPLETIONS, QUEUE, decide
 
 NAME, SECTION = "fairness", "5.6"
 BY_REQUEST = True
@@ -247,22 +248,32 @@ def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | No
 
 
 def _overloaded(done: Sequence[Performed]) -> tuple[Note, ...]:
-    """The classes that the system fell behind with when they were alone: the mix's tokens a second are more of them than it
-    sustains, so what they met says how long that run was, and not what their prompts cost."""
-    return tuple(
-        Note(
-            "class_alone_overloaded",
-            {"class": one.step.at.class_name, "rate": one.step.at.rate},
-            capacity=True,
-        )
-        for one in runs(done, "isolated")
-        if growth(one.outcome.summary) == "rising" and _falls_behind(one)
-    )
+    """The classes that the system fell behind with when they were alone, or may have: the mix's tokens a second are more of
+    them than it sustains, so what they met says how long that run was, and not what their prompts cost."""
+    found = []
+    for one in runs(done, "isolated"):
+        facts: dict[str, Fact] = {"class": one.step.at.class_name, "rate": one.step.at.rate}
+        behind = _falls_behind(one)
+        if behind:
+            found.append(Note("class_alone_overloaded", facts, capacity=True))
+        elif behind is None:
+            found.append(Note("class_alone_unsettled", facts, capacity=True))
+    return tuple(found)
 
 
-def _falls_behind(one: PerformedRun) -> bool:
-    completed = rate(one.outcome.summary, "request_s")
-    return completed is not None and completed < KEPT_UP * (one.step.at.rate or 0.0)
+def _falls_behind(one: PerformedRun) -> bool | None:
+    """Whether a queue grew that chance does not explain, or completions were surely too few (sustained.py): a class that is a
+    few per cent more than the system sustains waits as long as its run lasts, too. None: a queue grew, and its run does not
+    settle whether completions kept up."""
+    summary = one.outcome.summary
+    signals = {one.code: one.saturated for one in decide(summary, success_rate=0.0).signals}
+    if signals[COMPLETIONS] or signals[QUEUE]:
+        return True
+    if growth(summary) != "rising":
+        return False
+    completed = rate(summary, "request_s")
+    few = completed is not None and completed < KEPT_UP * (one.step.at.rate or 0.0)
+    return True if few else signals[COMPLETIONS]
 
 
 def _intervals(done: Sequence[Performed], mixed: PerformedRun) -> Mapping[str, Interval]:
@@ -282,9 +293,10 @@ def _values(
     """`sound`: the isolated runs show what prompts cost."""
     index = jain_of_requests(classes, alone)
     apart = jain_alone(classes, alone)
+    unsound = None if sound else Note("isolated_overloaded")
     reading = Note("no_isolated_cost") if index is None else _of_index(_read(index, apart, known))
-    if index is not None and not sound:
-        reading = Note("isolated_overloaded")
+    if index is not None and unsound is not None:
+        reading = unsound
     found = [
         Value("jain", "Jain's Fairness Index", index, ci=known.get("jain"), note=reading),
         Value(
@@ -292,9 +304,14 @@ def _values(
             "Jain's index of the classes alone",
             apart,
             ci=known.get("jain_alone"),
-            note=Note("unfairness_of_chance"),
+            note=unsound or Note("unfairness_of_chance"),
         ),
-        Value("jain_classes", "Jain's index of the classes' inflations", jain_of_classes(classes, alone)),
+        Value(
+            "jain_classes",
+            "Jain's index of the classes' inflations",
+            jain_of_classes(classes, alone),
+            note=unsound,
+        ),
         Value("jain_e2e", "Jain's index of end-to-end latency by output token", jain_by_token(classes)),
     ]
     for one in classes:
@@ -306,11 +323,11 @@ def _values(
             ),
             Value(
                 f"inflation_{name}", f"{_title(name)} Class TTFT Inflation", inflation(one, alone.get(name), "p50"), "",
-                ci=known.get(f"inflation_{name}"), note=Note("median_mix_over_alone"),
+                ci=known.get(f"inflation_{name}"), note=unsound or Note("median_mix_over_alone"),
             ),
             Value(
                 f"slowdown_{name}", f"{_title(name)} Class Slowdown", slowdown(one, alone.get(name)), "",
-                ci=known.get(f"slowdown_{name}"), note=Note("mean_slowdown"),
+                ci=known.get(f"slowdown_{name}"), note=unsound or Note("mean_slowdown"),
             ),
         ]  # fmt: skip
     return tuple(found)

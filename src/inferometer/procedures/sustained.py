@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from inferometer.documents.summary import Objective, Summary
 from inferometer.plan.slo import Slo
 
-COMPLETIONS = "completions"
-"""The signal that requests ended no faster than a part of them was due."""
+COMPLETIONS, QUEUE = "completions", "queue"
+"""Signals that more requests came than the system is done with."""
 LEAST_COMPLETION_RATIO = 0.92
 STEADY_SHARE = 0.10
 LEAST_RISE = 0.10
@@ -105,7 +105,7 @@ def _queue(summary: Summary) -> Signal:
     steady = summary.steady
     queue = None if steady is None else steady.queue
     if steady is None or queue is None:
-        return Signal("queue", None, None, LEAST_RISE)
+        return Signal(QUEUE, None, None, LEAST_RISE)
     growing = queue.rising
     if growing:
         ends = steady.completion_ratio_ci95
@@ -117,7 +117,7 @@ def _queue(summary: Summary) -> Signal:
             else _queued_by_chance(summary, steady.arrivals / len(queue.thirds))
         )
         growing = growing and last - first > by_chance
-    return Signal("queue", growing, queue.rise_share, LEAST_RISE)
+    return Signal(QUEUE, growing, queue.rise_share, LEAST_RISE)
 
 
 def _chance(summary: Summary, mean: float, seconds: float) -> float:

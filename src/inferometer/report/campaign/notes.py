@@ -404,7 +404,11 @@ FAIRNESS: dict[str, Words] = {
     "no_saturation_of_mix": "The highest rate sustained of the mix was not found, so there is no load to mix classes at.",
     "mix_not_measured": "The mix was not measured.",
     "no_isolated_cost": "no isolated TTFT to normalise by",
-    "isolated_overloaded": "without meaning: a class alone was more than the system sustains",
+    "isolated_overloaded": "without meaning: a class alone was more than the system sustains, or may have been",
+    "class_alone_unsettled": (
+        "Class {class} alone ({rate:.4g} requests/s): a queue grew, and the run does not settle whether the system sustains "
+        "that: give it more time (fairness.duration_s), or lower the load."
+    ),
     "class_alone_overloaded": "Class {class} alone ({rate:.4g} requests/s) is more than the system sustains: lower the load.",
     "significantly_unfair_index": "significant unfairness: below {limit:g}",
     "fair_index": "{limit:g} or above",
