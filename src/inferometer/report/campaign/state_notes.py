@@ -1,0 +1,96 @@
+"""The words for what tests note that bring the system into states: one entry a code."""
+
+from __future__ import annotations
+
+from inferometer.report.fact_words import Words
+
+PREFIX_CACHE: dict[str, Words] = {
+    "no_saturation_without_cache": "The highest rate sustained without cache was not found, so no pass was made.",
+    "cache_not_shown": (
+        "Nothing shows that the prefix cache was switched: the server reports no cached tokens, neither in usage nor in "
+        "metrics, and TTFT fell by no more than chance. Have it report them."
+    ),
+    "hits_by_usage": "of the shared prefixes' tokens, by the server's usage",
+    "hits_not_reported": "the server does not say what it took from its cache",
+    "of_the_median": "of the median",
+    "output_in_closed_loop": "output tokens a second in closed loop",
+    "throughput_not_measured_both_ways": "throughput was not measured both ways",
+    "cold_cache": (
+        "Cold: enabled, with a warm-up that shares nothing with the measured requests, so that these alone fill the cache. "
+        "Draft 4.5.1's population is left out on purpose."
+    ),
+    "warm_cache": "Warm: the warm-up begins with the prefixes of the measured requests.",
+    "empty_hit_rate": "An empty hit rate: the server's usage does not say what came from its cache.",
+    "throughput_without_search": (
+        "Closed loop at one concurrency, no search: what the system does there, not the most it can."
+    ),
+    "cache_passes": "All passes at {rate:.4g} requests/s, {percent:g} % of the highest rate sustained without cache.",
+    "planned_workload_shares": "The workload is the plan's, whose requests have prefixes in common.",
+    "recommended_workload_shares": (
+        "The plan's requests have nothing in common, so the workload is the recommended one, Code Completion."
+    ),
+    "shared": "Shared: {sharing}.",
+    "passes_differ": "The passes did not send the same requests.",
+}
+
+
+GUARDRAIL: dict[str, Words] = {
+    "no_saturation_without_guardrails": (
+        "The highest rate sustained without guardrails was not found, so no level was measured."
+    ),
+    "no_configuration_with_guardrails": (
+        "The system could be brought into no configuration with guardrails, so nothing was compared."
+    ),
+    "refused": "{why}",
+    "configuration_missing": "not measured",
+    "configuration_left_out": "{configuration}: not measured. {why}",
+    "configuration_not_measured": "{configuration} was not measured: {why}",
+    "of_the_medians": "of the medians",
+    "of_the_maxima": "of the most output tokens per second of each",
+    "within_chance": "within chance: the interval contains 0",
+    "configuration_still_rose": (
+        "{configuration}: throughput still rose at {concurrency} requests in flight, the most that was tried; its maximum "
+        "is higher."
+    ),
+    "maximum_by_climb": (
+        "Requests in flight double in closed loop until that adds less than 4 %; measured there, with the same requests in "
+        "every configuration."
+    ),
+    "differences_of_statistics": (
+        "Differences of a statistic with and without the guardrails, not statistics of differences."
+    ),
+    "output_filter_like_total": "The draft has no formula for the output filter: it is taken like the total.",
+    "output_without_search": (
+        "Output tokens a second with {concurrency} requests in flight, without a search for the most the system can."
+    ),
+    "same_rates_for_all": (
+        "Every configuration was offered the same rates: percentages of {rate:.4g} requests/s, which the baseline sustains."
+    ),
+    "planned_workload": "The workload is the plan's, {workload}.",
+    "recommended_conversation": "The plan chose no workload, so it is the recommended one, Conversation.",
+    "benign_content": (
+        "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
+    ),
+    "benign_requests_refused": (
+        "{configuration}: {requests} benign requests were refused at a level; refused requests are no samples of latency."
+    ),
+}
+
+
+COLD_START: dict[str, Words] = {
+    "cold_start_without_warm_up": (
+        "Cold start measurement: the warm-up was skipped, and nothing was generated before the first request."
+    ),
+    "cold_start_figures": (
+        "Model load time is from the start to the first healthy answer; cold start latency is the TTFT of the first request "
+        "after that, with nothing else in flight."
+    ),
+    "load_on_first_request": "A server that loads its model on the first request has that load in the latency.",
+    "starts_incomplete": "{complete} of {starts} starts were measured whole.",
+    "median_of_starts": "median of {starts} starts",
+    "load_is_a_setting": "the setting `load` of the simulated engine: nothing was loaded",
+    "load_not_simulated": (
+        "nothing was loaded: the simulated engine is there at once, and a load takes the time of its setting `load`"
+    ),
+    "no_start_measured": "no start was measured",
+}
