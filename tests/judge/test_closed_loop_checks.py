@@ -165,6 +165,14 @@ def test_a_few_failures_do_not_explain_a_slot_that_stands_empty(run: Any) -> Non
     assert closed(run, 9, 10, **failed).status == "fail"
 
 
+def test_requests_that_this_machine_could_not_send_excuse_no_empty_slot(run: Any) -> None:
+    """Law: those are the client's doing, and so are the slots that they leave."""
+    own = turned_away(2) | {
+        "outcome": lambda sends: np.where(np.arange(len(sends)) % 10 >= 2, "client_limit", "ok").tolist()
+    }
+    assert closed(run, 10, 10, **own).status == "fail"
+
+
 def test_where_nothing_succeeds_nothing_says_that_the_client_left_slots_empty(run: Any) -> None:
     """Law: then every empty slot followed a failure."""
     failed = {"outcome": lambda sends: ["http_5xx"] * len(sends), "t_end": lambda sends: sends + MS}

@@ -122,12 +122,14 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
 
 
 def concurrency_but_for_failures(record: Record, span: Span) -> float | None:
-    """Mean number in flight over a span had each request that failed lasted as long as a successful one does on average, and no
-    shorter than it did: what the slots would have held of a server that ended none early. None: nothing failed. More than the
-    slots there are is more than enough to fill them; where nothing succeeded nobody knows what else would have been: infinite.
+    """Mean number in flight over a span had each request that the server failed lasted as long as a successful one does on
+    average, and no shorter than it did: what the slots would have held of a server that ended none early. None: nothing failed.
+    More than the slots there are is more than enough to fill them; where nothing succeeded nobody knows what else would have
+    been: infinite.
     """
     rows = record.of_load & record.t_submit.valid
-    failed = rows & ~record.ok & ~record.outcome.are(Outcome.CANCELLED)
+    ours = record.outcome.are(Outcome.CANCELLED) | record.outcome.are(Outcome.CLIENT_LIMIT)
+    failed = rows & ~record.ok & ~ours
     if not failed.any():
         return None
     begins = np.where(record.opened, record.t_connect.values, record.t_send.values)
