@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from inferometer.drive.answer_limits import UNLESS_SET, AnswerLimits
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import Http1Channel
 from inferometer.engines.dialect import load
@@ -93,9 +94,11 @@ def reply(api: str, content: bytes, kind: str | None = None, *, length: bool = T
     return f"HTTP/1.1 200 OK\r\nContent-Type: {kind or media_type(api)}\r\n{field}\r\n".encode() + content
 
 
-def fed(api: str, pieces: list[bytes], *, close: bool = False) -> tuple[Exchange, Http1Channel]:
+def fed(
+    api: str, pieces: list[bytes], *, close: bool = False, limits: AnswerLimits = UNLESS_SET
+) -> tuple[Exchange, Http1Channel]:
     """Feed these bytes to a channel, as the reactor does; with `close` the peer then closes."""
-    channel, exchange = Http1Channel(), Exchange(0, 0, 0, b"", b"", 0, load(api))
+    channel, exchange = Http1Channel(), Exchange(0, 0, 0, b"", b"", 0, load(api), limits=limits)
     channel.opened()
     channel.submit(exchange)
     exchange.t_submit = 1

@@ -105,6 +105,10 @@ def test_every_flag_reaches_its_key() -> None:
         "--connection": "new",
         "--name": "nightly",
         "--timeout": "90s",
+        "--probe-timeout": "2m",
+        "--max-answer": "0.5",
+        "--max-events": "100",
+        "--max-overrun": "500ms",
         "--no-stream": True,
         "--header": ["X-A: one", "X-B: two: three"],
         "--extra-body": '{"top_p": 0.9}',
@@ -132,6 +136,8 @@ def test_every_flag_reaches_its_key() -> None:
     target, load, workload, sut = plan.target, plan.load, plan.workload, plan.sut
     assert (target.url, target.model, target.api) == ("https://example.com:8443/proxy", "m", "completions")
     assert (target.timeout_s, target.stream, target.connection) == (90, False, "new")
+    assert (target.probe_timeout_s, target.max_overrun_s) == (120, 0.5)
+    assert (target.max_answer_mib, target.max_events) == (0.5, 100)
     assert target.headers == {"X-A": "one", "X-B": "two: three"}
     assert (target.extra_body, target.api_key_env, target.tls_ca_file) == ({"top_p": 0.9}, "KEY", "ca.pem")
     assert (load.model, load.rate, load.arrival, load.burstiness) == ("open", 20, "gamma", 0.5)

@@ -145,7 +145,11 @@ def test_a_plan_that_version_1_saved_is_read_with_every_value(tmp_path: Path, ca
     then, now = json.loads(case["plan"]), saved.resolved(plan)
     assert (then.pop("schema"), now.pop("schema")) == ("inferometer/plan/1", "inferometer/plan/2")
     workload, read = then.pop("workload"), now.pop("workload")
+    target, read_target = then.pop("target"), now.pop("target")
     assert then == now
+    assert target == {name: value for name, value in read_target.items() if name in target}
+    newer = read_target.keys() - target.keys()
+    assert {name: read_target[name] for name in newer} == {name: getattr(Target(), name) for name in newer}
     assert {name: value for name, value in workload.items() if name in read} == {
         name: value for name, value in read.items() if name in workload
     }

@@ -143,6 +143,9 @@ def test_an_event_over_the_limit_is_refused_and_never_held() -> None:
     for stream in (
         b"data: " + b"x" * 2000 + b"\n\n",
         b"data: xxxxxxxx\n" * 200 + b"\n",
+        b"data\n" * 1002 + b"\n",
+        b"data:\n" * 1002 + b"\n",
+        b"data: \r" * 1002 + b"\r",
         b"data: a\n\ndata: " + b"x" * 2000 + b"\n\n",
         b"event: e\ndata: " + b"x" * 2000 + b"\n\n",
     ):
@@ -151,6 +154,14 @@ def test_an_event_over_the_limit_is_refused_and_never_held() -> None:
             with pytest.raises(EventTooLarge):
                 for i in range(0, len(stream), step):
                     decoder.feed(stream[i : i + step])
+
+
+@pytest.mark.parametrize("line", [b"data\n", b"data:\n", b"data: \n"])
+def test_an_event_of_empty_lines_has_the_size_of_what_they_are_joined_to(line: bytes) -> None:
+    """1,001 empty lines are 1,000 line ends, and as much as the limit; one more is too much."""
+    assert SseDecoder(limit=1000).feed(line * 1001 + b"\n") == [b"\n" * 1000]
+    with pytest.raises(EventTooLarge):
+        SseDecoder(limit=1000).feed(line * 1002 + b"\n")
 
 
 def test_an_unfinished_event_is_known_to_be_unfinished() -> None:

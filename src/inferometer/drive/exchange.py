@@ -12,12 +12,15 @@ The body of a response is read in one of four ways, decided when its head is com
 | 2xx, anything else                               | SNIFF  | STREAM if it begins like one, else `not_json`    |
 | 2xx, compressed, which no request asks for       | ERROR  | nothing: `not_json`                              |
 | not 2xx                                          | ERROR  | the first bytes, for the record's detail         |
+
+Each is bounded as a whole (answer_limits.py), and nothing that a server sends raises out of here but what a channel expects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits, OverLimit
 from inferometer.drive.unread import Unread
 from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
 from inferometer.engines.dialect import Dialect, read_named
@@ -33,8 +36,6 @@ _OK = Outcome.OK.value  # `value` is computed anew each time
 
 EVENT_LIMIT = 1 << 20
 """Bytes of one streamed event: a hundred times the largest honest one."""
-WHOLE_LIMIT = 64 << 20
-"""Bytes of a whole response."""
 ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
 COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
@@ -43,10 +44,6 @@ SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
 DECODERS: dict[Framing, type[EventDecoder]] = {Framing.SSE: SseDecoder, Framing.NDJSON: NdjsonDecoder}
-
-
-class TooLarge(Exception):
-    """A whole body over its limit."""
 
 
 class Exchange:
@@ -59,13 +56,18 @@ class Exchange:
     `t_submit` was read; 0 on the loopback interface. `unread`: of the transport that it was sent on.
 
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
+    `tokens`: as many as were requested, at most; 0: not known, and then no stream overruns them.
     """
 
     __slots__ = (
         "_body",
         "_body_bytes",
         "_decoder",
+        "_granted",
+        "_left",
+        "_limits",
         "_mode",
+        "_over_since",
         "_read_event",
         "answer",
         "attempts",
@@ -92,6 +94,7 @@ class Exchange:
         "t_submit",
         "t_taken",
         "t_tls",
+        "tokens",
         "unread",
     )
 
@@ -104,8 +107,13 @@ class Exchange:
         request_body: bytes,
         deadline: int,
         dialect: Dialect,
+        *,
+        tokens: int = 0,
+        limits: AnswerLimits = UNLESS_SET,
     ) -> None:
         self.dialect = dialect
+        self.tokens = tokens
+        self._limits = limits
         self._read_event = dialect.read_event
         self.index = index
         self.cycle = cycle
@@ -134,7 +142,10 @@ class Exchange:
         self._mode = _HEAD
         self._decoder: EventDecoder | None = None
         self._body: list[bytes] = []
-        self._body_bytes = 0
+        self._body_bytes = 0  # of what is no stream
+        # Of a stream: the bytes up to the next look at its limits, which are counted down, and those up to there in all.
+        self._left, self._granted = -1, 0
+        self._over_since = 0
 
     def head(self, status: int, headers: Mapping[bytes, bytes]) -> None:
         """The head of the response: its status, and the first value of each header by lower-case name."""
@@ -153,16 +164,22 @@ class Exchange:
         kind = headers.get(b"content-type", b"").decode("latin-1").lower()
         decoder = DECODERS[self.dialect.interface.framing]
         if kind.startswith(decoder.CONTENT_TYPES):
-            self._mode = _STREAM
-            self._decoder = decoder(EVENT_LIMIT)
+            self._begin(decoder)
         else:
             self._mode = _WHOLE if "json" in kind else _SNIFF
 
+    def _begin(self, decoder: type[EventDecoder]) -> None:
+        """The body is a stream."""
+        self._mode, self._left, self._decoder = _STREAM, 0, decoder(EVENT_LIMIT)
+
     def data(self, data: bytes, at: int) -> None:
-        """More of the body, received at `at`. Raises EventTooLarge or TooLarge, and what a decoder may raise."""
-        if self._mode != _STREAM:
-            self._collect(data, at)
-            return
+        """More of the body, received at `at`. Raises EventTooLarge or OverLimit, and what a decoder may raise."""
+        self._left = left = self._left - len(data)
+        if left < 0:  # also of whatever is no stream: one question a read, not two
+            if self._mode != _STREAM:
+                self._collect(data, at)
+                return
+            self._look()
         decoder = self._decoder
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
@@ -178,15 +195,41 @@ class Exchange:
                 read_named(self.dialect, answer, payload, payload.name.decode("utf-8", "replace"), at)
 
     def event(self, payload: bytes, at: int) -> None:
-        """One event that the protocol itself framed, received at `at`: no head and no body is needed."""
-        self._mode = _STREAM
+        """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
+        if self._mode != _STREAM:
+            self._mode, self._left = _STREAM, 0
+        self._left -= len(payload)
+        if self._left < 0:
+            self._look()
         self._read_event(self.answer, payload, at)
+
+    def _look(self) -> None:
+        """Hold the stream to its limits, and say when to look again. Raises OverLimit."""
+        limits = self._limits
+        taken = self._granted - self._left
+        if taken > limits.bytes:
+            raise OverLimit(Outcome.TOO_LARGE, f"a stream of more than {limits.bytes} bytes (--max-answer)")
+        if len(self.answer.event_ns) > limits.events:
+            words = f"a stream of more than {limits.events} events (--max-events)"
+            raise OverLimit(Outcome.TOO_MANY_EVENTS, words)
+        self._left = min(LOOK_BYTES, limits.bytes - taken)
+        self._granted = taken + self._left
+
+    def overruns(self, now: int) -> bool:
+        """Whether the stream has gone on for too long since it had more events with text than tokens were requested; asked a
+        few times a second."""
+        if not 0 < self.tokens < len(self.answer.texts):
+            return False
+        self._over_since = self._over_since or now
+        return now - self._over_since >= self._limits.overrun_ns
 
     def end(self, at: int) -> None:
         """The response is complete. Never raises."""
         self.t_end = at
         try:
             self.conclude()
+        except OverLimit as cause:
+            self.fail(cause.outcome, str(cause))
         except Exception as cause:
             self.fail(Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}")
 
@@ -195,8 +238,8 @@ class Exchange:
             decoder = DECODERS[self.dialect.interface.framing]
             start = b"".join(self._body) + data
             if start.startswith(decoder.STARTS):
-                self._mode = _STREAM
-                self._decoder = decoder(EVENT_LIMIT)
+                self._body.clear()
+                self._begin(decoder)
                 self.data(start, at)
                 return
         # An error or a foreign page is only quoted from; a whole response must be whole.
@@ -205,8 +248,9 @@ class Exchange:
         elif self._body_bytes < ERROR_LIMIT:
             self._body.append(data[:ERROR_LIMIT])
         self._body_bytes += len(data)
-        if self._body_bytes > WHOLE_LIMIT:
-            raise TooLarge(f"a body of more than {WHOLE_LIMIT} bytes")
+        if self._body_bytes > self._limits.bytes:
+            words = f"a body of more than {self._limits.bytes} bytes (--max-answer)"
+            raise OverLimit(Outcome.TOO_LARGE, words)
 
     def conclude(self) -> None:
         """The response is complete: name its outcome."""
@@ -223,6 +267,8 @@ class Exchange:
                 self._read_event(self.answer, payload, self.t_end)
         elif self._mode == _WHOLE:
             self.dialect.read_whole(self.answer, b"".join(self._body), self.t_end)
+        if self._mode == _STREAM:
+            self._look()
         answer = self.answer
         if answer.error is not None:
             self.fail(Outcome.ERROR_EVENT, answer.error)

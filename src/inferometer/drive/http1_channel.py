@@ -8,6 +8,7 @@
 | a response without a length, then its FIN          | `end`                             | closed     |
 | bytes against RFC 9112                             | `bad_http`, with what came before | closed     |
 | a head, trailers, an event or a body over a limit  | `too_large`                       | closed     |
+| more events than a stream may have                 | `too_many_events`                 | closed     |
 | bytes after a response, in its last read or later  | `end`, as without them            | closed     |
 | bytes before a request                             | none                              | closed     |
 """
@@ -17,8 +18,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
-from inferometer.drive.exchange import Exchange, TooLarge
+from inferometer.drive.exchange import Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
@@ -87,8 +89,10 @@ class Http1Channel:
                 exchange.end(at)
             else:
                 exchange.fail(Outcome.BAD_HTTP, str(cause))
-        except (HeadTooLarge, EventTooLarge, TooLarge) as cause:
+        except (HeadTooLarge, EventTooLarge) as cause:
             exchange.fail(Outcome.TOO_LARGE, str(cause))
+        except OverLimit as cause:
+            exchange.fail(cause.outcome, str(cause))
         except Exception as cause:
             exchange.fail(Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}")
         self._release(exchange, alive)

@@ -548,7 +548,7 @@ class Reactor:
         )
 
     def expire(self, now: int) -> None:
-        """End what has outlived its deadline; call it a few times a second."""
+        """End what has outlived its deadline or overrun its tokens; call it a few times a second."""
         for transport in list(self._transports.values()):
             if transport.state != OPEN and now - transport.t_connect > self._connect_timeout_ns:
                 waiting = transport.waiting
@@ -560,6 +560,9 @@ class Reactor:
             for exchange in (*transport.channel.exchanges, *transport.waiting):
                 if exchange.deadline <= now:
                     self._give_up(transport, exchange, Outcome.TIMEOUT, "no complete response in time", now)
+                elif exchange.overruns(now):
+                    detail = f"went on behind the {exchange.tokens} tokens requested (--max-overrun)"
+                    self._give_up(transport, exchange, Outcome.OVERRUN, detail, now)
 
     def cancel(self, now: int, detail: str) -> None:
         """End everything in flight."""

@@ -56,6 +56,7 @@ class Share:
         leads = part is None and phase == Phase.MEASURE and assignment.slots is not None
         self._lead = [row for row, its_phase in enumerate(phases, first) if leads and its_phase == Phase.LEAD]
         self._leading = frozenset(self._lead)
+        self._tokens = schedule.table.column("output_tokens_asked").to_numpy()
         self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
         # A single probe has no use for them, and is asked for often.
         columns = ["nonce_at", "nonce_len", "phase"] if part is None or assignment.cycle else []
@@ -109,6 +110,10 @@ class Share:
         """The class of a request that is due; 0 where it has none."""
         return self._classes[hit.row]
 
+    def tokens(self, hit: Hit) -> int:
+        """The output tokens that a request asks for, at most."""
+        return int(self._tokens[hit.row])
+
     def ended(self, end: Ending, reply: str) -> None:
         """A request has ended; `reply` is what the server answered."""
 
@@ -159,6 +164,10 @@ class TailShare:
     def request_class(self, _hit: Hit) -> int:
         """0: a trace's requests have no class."""
         return 0
+
+    def tokens(self, hit: Hit) -> int:
+        """The output tokens that a request asks for, at most; of the latest one whose body was asked for."""
+        return self._tail.tokens(hit.row - self._first)
 
     def phase_of(self, _row: int) -> int:
         """A trace has no lead-in."""

@@ -76,6 +76,7 @@ class Worker:
             )
         self._job = job
         self._dialect = dialect.load(job.api)
+        self._limits = job.limits
         self._stdin = stdin
         self._buffer = b""
         self._commands: list[Command] = []
@@ -213,7 +214,10 @@ class Worker:
         body = self._share.body(hit)
         head = self._head if self._one_head else self._heads[self._share.request_class(hit)]
         deadline = now + self._job.timeout_ns
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, head, body, deadline, self._dialect)
+        exchange = Exchange(
+            hit.row, hit.cycle, hit.due_ns, head, body, deadline, self._dialect,
+            tokens=self._share.tokens(hit), limits=self._limits,
+        )  # fmt: skip
         self._reactor.submit(exchange, now)
 
     def _ended(self, exchange: Exchange) -> None:

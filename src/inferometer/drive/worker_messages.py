@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
+from inferometer.drive.answer_limits import UNLESS_SET, AnswerLimits
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.channel_kinds import Protocol
 
@@ -37,6 +38,7 @@ class Job(msgspec.Struct, frozen=True):
     timeout_ns: int
     connect_timeout_ns: int
     drain_ns: int
+    limits: AnswerLimits = UNLESS_SET
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):

@@ -10,7 +10,8 @@ first_answer   the first such of class content (`ttfo`); differs from first_visi
 A server may say when it emitted the token of an event. `emitted_ns` has these instants as long as every text event has one:
 gaps between them are the server's own (draft 4.6.3, option C).
 
-Before them, an event of nothing but format or control characters is no text: its characters are put before the next text.
+Before them, an event of nothing but format or control characters is no text: its characters are put before the next text, up to
+MOST_UNSEEN of them.
 
 What servers report wrongly is settled here too: counts that are none, finish reasons that name a failure, errors in the shape
 of another vendor, and events after the end.
@@ -34,6 +35,8 @@ REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
 """Finish reasons of a refusal."""
 ERROR_REASONS = frozenset({"error", "abort", "cancelled", "failed"})
 """Finish reasons of an answer that the server did not bring to its end."""
+MOST_UNSEEN = 4096
+"""Characters that no reader could notice, put before the next text; more of them are text. Each event copies what is held."""
 MOST_TOKENS = (1 << 31) - 1
 MOST_NS = (1 << 63) - 1
 
@@ -43,6 +46,15 @@ def number(value: object, most: int) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= most else None
+
+
+def arguments_text(arguments: object) -> str:
+    """The arguments of a tool's call as JSON; nothing where there are none, or where they are nested too deeply to be
+    written."""
+    try:
+        return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        return ""
 
 
 def inside(value: object, *names: str) -> object:
@@ -120,7 +132,7 @@ class Answer:
     def text(self, kind: int, text: str, at: int) -> None:
         """An event of a text class arrived at `at`."""
         if self.first_answer < 0:
-            if hidden(text):
+            if hidden(text) and len(self.unseen) < MOST_UNSEEN:
                 self.unseen += text
                 self.mark(_EMPTY, at)
                 return
@@ -299,8 +311,12 @@ _NO_ERROR: tuple[object, ...] = (None, False, {}, [])
 def error_text(body: bytes) -> str:
     """The message inside an error body; else its beginning. Any text can be encoded again."""
     content = decoded(body)
-    if content is None:
-        return body[:DETAIL_LIMIT].decode("utf-8", "replace")
+    words = None if content is None else words_of(content)
+    return body[:DETAIL_LIMIT].decode("utf-8", "replace") if words is None else words
+
+
+def words_of(content: Any) -> str | None:
+    """The message inside an error that is decoded already; None if it is nested too deeply to be written."""
     try:
         while isinstance(content, dict):
             words = (content[name] for name in _WORDS if content.get(name) not in (None, False, "", {}, []))
@@ -310,7 +326,7 @@ def error_text(body: bytes) -> str:
             content = inner
         text = str(content)[:DETAIL_LIMIT]
     except RecursionError:
-        return body[:DETAIL_LIMIT].decode("utf-8", "replace")
+        return None
     return text.encode("utf-8", "replace").decode()
 
 

@@ -27,12 +27,11 @@ System prompts are a field of the body, not messages. There is no `ignore_eos`.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer, error_in, inside, stands
+from inferometer.engines.answer import Answer, arguments_text, error_in, inside, stands
 from inferometer.engines.dialect import (
     Dialect,
     GenerationRequest,
@@ -175,7 +174,7 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
             parts.append((_REASONING, block.thinking))
         if block.text:
             parts.append((_CONTENT, block.text))
-        if block.type == "tool_use" and (call := (block.name or "") + _arguments(block.input)):
+        if block.type == "tool_use" and (call := (block.name or "") + arguments_text(block.input)):
             parts.append((_TOOL_CALL, call))
     answer.together(parts, at)
     _usage(answer, message.usage)
@@ -223,10 +222,6 @@ def _text(answer: Answer, delta: _Delta, at: int) -> None:
     else:
         texts = (delta.text, delta.thinking, delta.partial_json)
         answer.mark(_ROLE if all(text is None for text in texts) else _EMPTY, at)
-
-
-def _arguments(given: object) -> str:
-    return "" if given is None else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
 def _finish(answer: Answer, reason: str) -> None:

@@ -22,14 +22,13 @@ no `ignore_eos`. It cuts a prompt that is longer than `options.num_ctx` without 
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import MOST_NS, Answer, error_in, number
+from inferometer.engines.answer import MOST_NS, Answer, arguments_text, error_in, number
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
@@ -163,7 +162,7 @@ def _read(answer: Answer, line: _Line, payload: bytes, at: int) -> None:
         parts.append((_REASONING, message.thinking))
     if message.tool_calls:
         calls = [call.function for call in message.tool_calls if call.function is not None]
-        if text := "".join((call.name or "") + _json(call.arguments) for call in calls):
+        if text := "".join((call.name or "") + arguments_text(call.arguments) for call in calls):
             parts.append((_TOOL_CALL, text))
     if message.content:
         parts.append((_CONTENT, message.content))
@@ -184,10 +183,6 @@ def instant_ns(text: object) -> int | None:
     except (ValueError, OverflowError):
         return None
     return int(seconds) * 1_000_000_000 + int((form[2] or "").ljust(9, "0")) if seconds >= 0 else None
-
-
-def _json(arguments: Any) -> str:
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 
 def _end(answer: Answer, line: _Line) -> None:

@@ -27,13 +27,12 @@ still `in_progress` or `queued`, or `incomplete` without a reason, has no end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer, error_in, error_text, inside
+from inferometer.engines.answer import Answer, error_in, inside, words_of
 from inferometer.engines.dialect import Dialect, GenerationRequest, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.engines.openai import read_models
@@ -254,8 +253,8 @@ def _end(answer: Answer, response: _Response, status: str | None) -> None:
     )
     reason = None if response.incomplete_details is None else response.incomplete_details.reason
     if response.error or status in _FAILED:
-        words = error_text(json.dumps(response.error).encode()) if response.error else _FAILED[status or ""]
-        answer.error = answer.error or words
+        words = words_of(response.error) if response.error else _FAILED[status or ""]
+        answer.error = answer.error or words or "error"
         answer.finish_reason = status
     elif status == "completed" or (status == "incomplete" and reason in _FINISH):
         # vLLM says completed, and why it is not.

@@ -160,7 +160,7 @@ class Tail:
         self._path = path.with_name(APPENDED)
         self._at = 0
         self._read = self._gone = 0
-        self._bodies: deque[_Bodies] = deque()
+        self._pieces: deque[tuple[_Bodies, list[int]]] = deque()
 
     def read_on(self, size: int) -> Iterator[tuple[int, list[int]]]:
         """Map what has been appended, up to `size` bytes of the file: of each piece the first row, and when each is due."""
@@ -173,7 +173,8 @@ class Tail:
             if message.type != "record batch":
                 continue
             piece = pa.ipc.read_record_batch(message, SCHEDULE)
-            self._bodies.append(_Bodies(piece.column("body")))
+            tokens: list[int] = piece.column("output_tokens_asked").to_pylist()
+            self._pieces.append((_Bodies(piece.column("body")), tokens))
             yield self._read * PIECE, piece.column("due_ns").to_pylist()
             self._read += 1
         self._at = size
@@ -182,9 +183,13 @@ class Tail:
         """The body of the request in this row of the appended file. Rows may only be asked for in their order."""
         piece, at = divmod(row, PIECE)
         while self._gone < piece:
-            self._bodies.popleft()
+            self._pieces.popleft()
             self._gone += 1
-        return self._bodies[0][at]
+        return self._pieces[0][0][at]
+
+    def tokens(self, row: int) -> int:
+        """The output tokens asked for by the request in this row, whose body was the latest that was asked for."""
+        return self._pieces[0][1][row % PIECE]
 
 
 class _Bodies:

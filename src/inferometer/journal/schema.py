@@ -72,6 +72,8 @@ class Outcome(enum.StrEnum):
     BAD_HTTP = "bad_http"  # breaks RFC 9112: bad chunk size, endless headers
     BAD_EVENT = "bad_event"  # an event that is not the JSON it should be, or not UTF-8
     TOO_LARGE = "too_large"  # an event, header block or body over our limit
+    TOO_MANY_EVENTS = "too_many_events"  # a stream of more events than our limit
+    OVERRUN = "overrun"  # a stream that went on behind the tokens requested for longer than our limit
     ERROR_EVENT = "error_event"  # an error object inside a 200
     TRUNCATED = "truncated"  # ended cleanly by HTTP but without finish reason or terminator
     CANCELLED = "cancelled"  # by us: Ctrl-C or the drain limit

@@ -240,6 +240,7 @@ class Target(Part):
     `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
     `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
     `extra_body` is merged into every request's JSON body.
+    What a server sends is bounded: `probe_timeout_s` before the load, the other limits of each answer (drive/answer_limits.py).
     """
 
     url: Annotated[
@@ -313,6 +314,38 @@ class Target(Part):
     connect_timeout_s: Annotated[
         float, Field(gt=0, le=600, description="Give a connection up after this long, in seconds."), SECONDS
     ] = 10.0
+    probe_timeout_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=86_400,
+            description="Give up each request before the load after this long, or after the timeout if that is shorter.",
+        ),
+        SECONDS,
+        Option("--probe-timeout", "Server", "S"),
+    ] = 300.0
+    max_answer_mib: Annotated[
+        float,
+        Field(gt=0, le=1024, description="Largest answer that is read, in MiB."),
+        NUMBER,
+        Option("--max-answer", "Server", "MIB"),
+    ] = 64.0
+    max_events: Annotated[
+        int,
+        Field(ge=1, le=100_000_000, description="Most events of a stream that are read."),
+        NUMBER,
+        Option("--max-events", "Server", "N"),
+    ] = 1_000_000
+    max_overrun_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=86_400,
+            description="Give a stream up this long after it had more events with text than tokens were requested.",
+        ),
+        SECONDS,
+        Option("--max-overrun", "Server", "S"),
+    ] = 60.0
     connection: Annotated[
         Literal["reuse", "new"],
         Field(description="reuse, or new for one connection per request."),

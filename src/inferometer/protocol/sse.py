@@ -131,19 +131,22 @@ class SseDecoder:
                 self._held = 0
             self._name = b""
         elif line[:5] == b"data:":
-            value = line[6:] if line[5:6] == b" " else line[5:]
-            self._held += len(value)
-            if self._held > self._limit:
-                raise EventTooLarge(f"an event of more than {self._limit} bytes")
-            self._data.append(value)
+            self._add(line[6:] if line[5:6] == b" " else line[5:])
         elif line == b"data":
-            self._data.append(b"")
+            self._add(b"")
         elif line[:6] == b"event:":
             self._name = line[7:] if line[6:7] == b" " else line[6:]
         elif line == b"event":
             self._name = b""
         elif line[:1] == b":":
             events.append(None)
+
+    def _add(self, value: bytes) -> None:
+        """One more data line of the event, which counts even if it is empty: a line end joins it to those before it."""
+        self._held += len(value) + bool(self._data)
+        if self._held > self._limit:
+            raise EventTooLarge(f"an event of more than {self._limit} bytes")
+        self._data.append(value)
 
 
 def _named(data: bytes, name: bytes) -> bytes:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import ScrapingAccount
+from inferometer.drive.answer_limits import AnswerLimits
 from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
@@ -137,6 +138,11 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
             timeout_ns=seconds_to_ns(wanted.timeout_s),
             connect_timeout_ns=seconds_to_ns(wanted.connect_timeout_s),
             drain_ns=seconds_to_ns(load.drain_s),
+            limits=AnswerLimits(
+                bytes=int(wanted.max_answer_mib * (1 << 20)),
+                events=wanted.max_events,
+                overrun_ns=seconds_to_ns(wanted.max_overrun_s),
+            ),
         )
         for worker in range(workers)
     ]

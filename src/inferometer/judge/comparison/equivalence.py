@@ -274,8 +274,9 @@ def _duration(sides: Sides) -> Item:
 
 def _success(run: RunFacts) -> Data:
     target = run.plan.target
-    waits = {"timeout_s": target.timeout_s, "connect_timeout_s": target.connect_timeout_s}
-    return {**waits, "slos": sorted(map(str, run.plan.slos))}
+    names = ("timeout_s", "connect_timeout_s", "max_answer_mib", "max_events", "max_overrun_s")
+    limits = {name: getattr(target, name) for name in names}
+    return {**limits, "slos": sorted(map(str, run.plan.slos))}
 
 
 def _token_count(sides: Sides) -> Item:
