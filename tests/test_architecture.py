@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inferometer"
 
 ALLOWED: dict[str, set[str]] = {
-    # A room may import the rooms to its right, itself, and addresses, bounded_file, errors, isolation and units.
+    # A room may import the rooms to its right, itself, and addresses, bounded_file, errors, isolation, printable and units.
     "protocol": set(),
     "metrics": set(),
     "plan": {"engines", "metrics"},
@@ -48,9 +48,10 @@ ALLOWED: dict[str, set[str]] = {
     "bounded_file": set(),
     "errors": set(),
     "isolation": set(),
+    "printable": set(),
     "units": set(),
 }  # fmt: skip
-EVERYWHERE = {"addresses", "bounded_file", "errors", "isolation", "units", ""}
+EVERYWHERE = {"addresses", "bounded_file", "errors", "isolation", "printable", "units", ""}
 FORBIDDEN_NAMES = {"common", "utils", "helpers", "models", "base", "schemas"}
 CLOCKS = {"time", "datetime"}
 FILE_LINES = 600

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import traceback
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 import inferometer
+from inferometer.cli.outlet import tell
 from inferometer.errors import InferometerError, MachineError, PlanError, in_words, shortage_of
 
 COMMANDS = {
@@ -90,22 +90,22 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except PlanError as wrong:
         count = len(wrong.problems)
-        _say("This plan cannot be carried out:" if count == 1 else f"This plan has {count} problems:")
+        tell("This plan cannot be carried out:" if count == 1 else f"This plan has {count} problems:")
         for problem in wrong.problems:
-            _say(f"  {problem}")
+            tell(f"  {problem}")
         return wrong.exit_code
     except InferometerError as wrong:
-        _say("; ".join((str(wrong), *_notes(wrong))))
+        tell("; ".join((str(wrong), *_notes(wrong))))
         return 130 if isinstance(wrong.__cause__, KeyboardInterrupt) else wrong.exit_code
     except (KeyboardInterrupt, click.Abort) as wrong:
-        _say("; ".join(("interrupted", *(_notes(wrong) or [_RECOVER]))))
+        tell("; ".join(("interrupted", *(_notes(wrong) or [_RECOVER]))))
         return 130
     except (OSError, MemoryError) as wrong:
-        _say(in_words(wrong))
+        tell(in_words(wrong))
         return 2 if shortage_of(wrong) is None else MachineError.exit_code
     except Exception:
-        _say("This is a bug in inferometer. Please report it with the following text.\n")
-        _say(traceback.format_exc())
+        tell("This is a bug in inferometer. Please report it with the following text.\n")
+        tell(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0
 
@@ -114,11 +114,3 @@ def _notes(wrong: BaseException) -> list[str]:
     """What was added on the way up: how to go on."""
     notes: list[str] = getattr(wrong, "__notes__", [])
     return notes
-
-
-def _say(text: str) -> None:
-    """Words of a server's are in it."""
-    from inferometer.report.figures import clean_lines  # here, since a command that succeeds needs none of it
-
-    with contextlib.suppress(OSError):
-        click.echo(clean_lines(text), err=True)

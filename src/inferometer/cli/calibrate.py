@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 from pathlib import Path
 
 import click
 
+from inferometer.cli import outlet
 from inferometer.cli.command import Command
+from inferometer.printable import json_text
 
 EXAMPLES = (
     "inferometer calibrate",
@@ -51,30 +51,22 @@ def command(
     from inferometer.studies.calibration import Ask, calibrate
 
     def say(text: str) -> None:
-        if not quiet and sys.stderr is not None:
-            with contextlib.suppress(OSError):
-                sys.stderr.write(f"calibrating: {text}\n")
-                sys.stderr.flush()
+        if not quiet:
+            outlet.tell(f"calibrating: {text}")
 
     try:
         done = calibrate(Ask(plan, like is not None, quick), out, say)
     except KeyboardInterrupt:
-        click.echo("interrupted: nothing is certified", err=True)
+        outlet.tell("interrupted: nothing is certified")
         return 130
     import msgspec
 
     from inferometer.report.calibration import lines
 
     if as_json:
-        said = msgspec.json.encode(done.certificate).decode()
+        said = json_text(msgspec.json.decode(msgspec.json.encode(done.certificate)))
     else:
         stored = None if done.stored is None else str(done.stored)
         said = "\n".join(lines(done.certificate, stored))
-    try:
-        sys.stdout.write(said + "\n")
-        sys.stdout.flush()
-    except OSError as cause:
-        from inferometer.cli.terminal import without_output
-
-        without_output(cause)
+    outlet.say(said)
     return done.exit_code

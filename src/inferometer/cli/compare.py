@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -14,7 +13,9 @@ import click
 from click.core import ParameterSource
 
 from inferometer.cli.command import Command
+from inferometer.cli.outlet import say, without_output
 from inferometer.errors import PlanError, Problem
+from inferometer.printable import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -154,7 +155,6 @@ def _benches(
     sides: tuple[str, ...], question: Question, junit: Path | None, markdown: Path | None, *, as_json: bool
 ) -> int:
     """Compare two benchmarks of engines."""
-    from inferometer.cli.terminal import say
     from inferometer.documents.part import to_data
     from inferometer.report.bench.comparison import render, render_junit, render_markdown
     from inferometer.studies.bench_comparison import compare_bench_folders
@@ -173,7 +173,7 @@ def _benches(
         raise PlanError([Problem(flag, "is for comparisons of runs; these are benchmarks") for flag in given])
     document = compare_bench_folders(sides, question.metrics, question.threshold, question.noise)
     if as_json:
-        say(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False))
+        say(json_text(to_data(document)))
     else:
         _printed(lambda console: render(document, console))
     if junit is not None:
@@ -187,7 +187,6 @@ def _campaigns(
     sides: tuple[str, ...], question: Question, files: Sequence[Path | None], *, as_json: bool
 ) -> int:
     """Compare campaigns of tests. `files`: for JUnit XML, Markdown and HTML."""
-    from inferometer.cli.terminal import say
     from inferometer.documents.part import to_data
     from inferometer.report.campaign.comparison import console, html, junit, markdown
     from inferometer.studies.campaign_comparison import compare_campaign_folders
@@ -199,7 +198,7 @@ def _campaigns(
         )
     document = compare_campaign_folders(sides, question)
     if as_json:
-        say(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False))
+        say(json_text(to_data(document)))
     else:
         _printed(lambda screen: console.render(document, screen))
     xml, text, page = files
@@ -224,12 +223,11 @@ def _write(compared: Compared, junit: Path | None, markdown: Path | None) -> Non
 
 
 def _show(compared: Compared, *, as_json: bool) -> None:
-    from inferometer.cli.terminal import say
 
     if as_json:
         from inferometer.documents.part import to_data
 
-        say(json.dumps(to_data(compared.document), ensure_ascii=False, allow_nan=False))
+        say(json_text(to_data(compared.document)))
         return
     from inferometer.report.comparison.console import render
 
@@ -243,6 +241,4 @@ def _printed(render: Callable[[Console], None]) -> None:
         render(Console())
         sys.stdout.flush()
     except OSError as cause:
-        from inferometer.cli.terminal import without_output
-
         without_output(cause)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.outlet import say
 from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.printable import json_text
 
 if TYPE_CHECKING:  # help does not wait for what only a statement needs
     from inferometer.documents.statement import ComplianceStatement
@@ -38,7 +39,6 @@ LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(run: Path | None, test: str | None, as_list: bool, level: str | None, as_json: bool) -> int:
     """See HELP."""
-    from inferometer.cli.terminal import say
 
     if as_list:
         if run is not None or test is not None:
@@ -64,7 +64,7 @@ def _rules(level: str | None, *, as_json: bool) -> str:
     from inferometer.report.compliance import catalogue_lines
 
     rules = [one for one in catalogue() if level in (None, one.level)]
-    return json.dumps(to_data(rules), ensure_ascii=False) if as_json else "\n".join(catalogue_lines(rules))
+    return json_text(to_data(rules)) if as_json else "\n".join(catalogue_lines(rules))
 
 
 Statements = tuple[list["ComplianceStatement"], "ComplianceStatement | None", str]
@@ -75,7 +75,7 @@ def _json(tests: list[ComplianceStatement], together: ComplianceStatement | None
     from inferometer.documents.part import to_data
 
     found = {"tests": to_data(tests), "campaign": to_data(together), "remark": remark or None}
-    return json.dumps(found, ensure_ascii=False)
+    return json_text(found)
 
 
 def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.outlet import say
+from inferometer.printable import json_text
 
 EXAMPLES = ("inferometer doctor", "inferometer doctor --json > doctor.json")
 EXITS = "0 nothing to mend, 2 usage, 4 something to mend, 130 interrupted"
@@ -18,13 +18,13 @@ def command(as_json: bool) -> int:
     """Check whether this machine is fit for measuring: memory, heat, frequency, clock, limits, engines that run twice, other
     load, and the instrument's own timer and stamps. Changes nothing; takes about two seconds.
     """
-    from inferometer.cli.terminal import say, show_doctor
+    from inferometer.cli.terminal import show_doctor
     from inferometer.documents.part import to_data
     from inferometer.studies.doctor import doctor, exit_code
 
     document = doctor()
     if as_json:
-        say(json.dumps(to_data(document), ensure_ascii=False))
+        say(json_text(to_data(document)))
     else:
         show_doctor(document)
     return exit_code(document)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from inferometer.cli.command import GroupedOption, Lists
+from inferometer.cli.outlet import say, tell
 from inferometer.cli.watch import watch
 from inferometer.plan.server_metrics import FORMATS
 
@@ -99,13 +100,11 @@ def replay(
     for lost, what in ((summary.dropped, "dropped"), (summary.skipped_lines, "skipped lines")):
         for url, counts in (lost or {}).items():
             for code, one in counts.items():
-                click.echo(f"{what}: {one.count} x {code} from {url}: {clean(one.first)}", err=True)
+                tell(f"{what}: {one.count} x {code} from {url}: {clean(one.first)}")
     count = sum(len(metric.series) for metric in made.metrics.values())
-    click.echo(
-        f"{len(made.metrics)} metrics, {count} series from {len(summary.endpoints_successful)} endpoints"
-    )
+    say(f"{len(made.metrics)} metrics, {count} series from {len(summary.endpoints_successful)} endpoints")
     for name in chosen:
-        click.echo(str(out / f"{NAME}.{name}"))
+        say(str(out / f"{NAME}.{name}"))
     return 0
 
 

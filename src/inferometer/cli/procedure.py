@@ -14,6 +14,7 @@ import click
 
 from inferometer.addresses import shown
 from inferometer.cli.command import Lists, option
+from inferometer.cli.outlet import tell
 from inferometer.cli.run import outputs
 from inferometer.plan.flags import FLAGS
 
@@ -122,7 +123,7 @@ def _repeated(whole: Campaign, repeats: int, out: Path, *, as_json: bool, quiet:
     documents = [one.document for one in repeated.repeats]
     show_repeats(documents, repeats, repeated.folder, as_json=as_json)
     if repeated.problem is not None:
-        click.echo(repeated.problem, err=True)
+        tell(repeated.problem)
     return repeated.exit_code
 
 
@@ -130,7 +131,7 @@ def _foresee(whole: Campaign) -> None:
     from inferometer.studies.campaign import foreseen
 
     for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
-        click.echo(line, err=True)
+        tell(line)
 
 
 def _of_one_repeat(arguments: Sequence[str], repeat: Campaign) -> str:
@@ -160,9 +161,7 @@ def _ask(what: str) -> None:
     """Raises EOFError where nobody can answer."""
     if not sys.stdin.isatty():
         raise EOFError
-    from inferometer.report.figures import clean_lines
-
-    click.echo(f"\n{clean_lines(what)}\nThen press Enter. ", err=True, nl=False)
+    tell(f"\n{what}\nThen press Enter. ", end="")
     sys.stdin.readline()
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from inferometer.cli.command import Lists, option
+from inferometer.cli.outlet import say
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.flags import FLAGS, Flag
+from inferometer.printable import json_text
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted"
 
@@ -77,7 +78,7 @@ def _fit(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    from inferometer.cli.terminal import Screen, say
+    from inferometer.cli.terminal import Screen
     from inferometer.documents.part import to_data
     from inferometer.report.fit import lines
     from inferometer.simulation.client import client as client_of
@@ -86,7 +87,7 @@ def _fit(
     fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet), client_of(client))
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
-    say(json.dumps(to_data(document)) if as_json else "\n".join(lines(document, report)))
+    say(json_text(to_data(document)) if as_json else "\n".join(lines(document, report)))
     return fitted.finding.exit_code
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inferometer.cli.outlet import tell, without_output
 from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign
@@ -19,9 +19,8 @@ from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.part import Part, to_data
 from inferometer.drive.progress_counters import Progress
-from inferometer.errors import SHORTAGES, MachineError, shortage_of
 from inferometer.journal.schema import Phase
-from inferometer.report.figures import clean_lines
+from inferometer.printable import json_text, printable_lines
 from inferometer.report.progress import Counters, progress, progress_plain
 from inferometer.run.evaluate import RunResult
 
@@ -48,7 +47,7 @@ class Screen:
     def note(self, text: str) -> None:
         """See Ui."""
         if not self._quiet:
-            self._say(("\r\x1b[2K" if self._live else "") + clean_lines(text) + "\n")
+            self._say(("\r\x1b[2K" if self._live else "") + printable_lines(text) + "\n")
 
     def watch(self, phase: Phase, progress_now: Progress, total: int | None) -> None:
         """See Ui."""
@@ -95,15 +94,6 @@ def _columns() -> int:
         return 80
 
 
-def say(text: str) -> None:
-    """A result on stdout, also when nobody reads on."""
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except OSError as cause:
-        without_output(cause)
-
-
 def show_doctor(document: Doctor) -> None:
     """Print the examination of a machine."""
     try:
@@ -117,22 +107,12 @@ def show_doctor(document: Doctor) -> None:
         without_output(cause)
 
 
-def without_output(cause: OSError) -> None:
-    """Go on without standard output, which `cause` closed. Raises MachineError if that is a disk's fault: then someone does
-    read it, and lacks the end."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
-    shortage = shortage_of(cause)
-    if shortage in ("disk", "disk_quota", "disk_error", "file_size"):
-        raise MachineError(f"standard output: {'; '.join(SHORTAGES[shortage])}", shortage) from cause
-
-
 def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: bool = False) -> None:
     """Print what a campaign came to, as tables or as campaign.json. `redacted`: a copy to be shared was written, too."""
     _clear()
     try:
         if as_json:
-            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(to_data(document)) + "\n")
         else:
             from rich.console import Console
 
@@ -151,7 +131,7 @@ def show_repeats(documents: Sequence[Campaign], requested: int, folder: Path, *,
     _clear()
     try:
         if as_json:
-            lines = (json.dumps(to_data(one), ensure_ascii=False) + "\n" for one in documents)
+            lines = (json_text(to_data(one)) + "\n" for one in documents)
             sys.stdout.writelines(lines)
         else:
             from rich.console import Console
@@ -217,7 +197,7 @@ def _show(document: Part, draw: Callable[[Console], None], *, as_json: bool) -> 
     """Print a document on stdout, also when nobody reads on."""
     try:
         if as_json:
-            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False) + "\n")
+            sys.stdout.write(json_text(to_data(document)) + "\n")
         else:
             from rich.console import Console
 
@@ -235,12 +215,11 @@ def _clear() -> None:
 def show(finding: RunResult, *, as_json: bool) -> int:
     """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
     _clear()
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError):
-            sys.stderr.writelines(f"{clean_lines(note)}\n" for note in finding.notes)
+    for note in finding.notes:
+        tell(note)
     try:
         if as_json:
-            sys.stdout.write(json.dumps(to_data(finding.summary), ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(to_data(finding.summary)) + "\n")
         else:
             from rich.console import Console
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.cli.command import Command, GroupedOption
+from inferometer.cli.outlet import say
 from inferometer.errors import PeerError, PlanError, Problem
 
 if TYPE_CHECKING:
@@ -304,8 +305,7 @@ def _looks(watched: Sequence[Watched], interval: float, count: int | None) -> li
             if live is not None:
                 live.update(drawn(looks), refresh=True)
             else:
-                sys.stdout.write("".join(f"{plain(look)}\n" for look in looks))
-                sys.stdout.flush()
+                say("\n".join(map(plain, looks)))
             if turn != count:
                 time.sleep(max(0.0, began + interval - time.monotonic()))
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import click
 
 from inferometer.cli.command import Command, option
+from inferometer.cli.outlet import say, tell
 from inferometer.plan.flags import FLAGS, Flag
+from inferometer.printable import json_text
 
 DIFFERENT = 3
 """Exit code of a file that is not what it says, or not the one that a report names."""
@@ -59,13 +60,12 @@ _PATH = click.Path(path_type=Path)
 
 
 def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
-    from inferometer.cli.terminal import say
     from inferometer.plan.parse import build
     from inferometer.run.write_workload import make
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
     resolved = build(plan, {flag.name: given[flag.parameter] for flag in MAKING})
-    header = make(resolved, out, lambda text: None if quiet else click.echo(text, err=True))
+    header = make(resolved, out, lambda text: None if quiet else tell(text))
     say(
         f"{header.requests} requests, and {header.warmup} of warm-up: {out}/workload.arrow, {out}/workload.jsonl"
     )
@@ -77,7 +77,6 @@ def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
 def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from rich.console import Console
 
-    from inferometer.cli.terminal import say
     from inferometer.documents.part import from_data
     from inferometer.documents.workload import DrawnRequests
     from inferometer.documents.workload_listing import WorkloadListing
@@ -91,14 +90,13 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
         return 0
     facts = show(where)
     if as_json:
-        say(json.dumps(facts, ensure_ascii=False))
+        say(json_text(facts))
     else:
         render(from_data(facts, WorkloadListing), Console())
     return 0
 
 
 def _verify(file: Path, report: Path | None, as_json: bool) -> int:
-    from inferometer.cli.terminal import say
     from inferometer.documents.workload_listing import HashCheck
     from inferometer.report.workload_listing import verified
     from inferometer.run.write_workload import files, verify
@@ -107,7 +105,7 @@ def _verify(file: Path, report: Path | None, as_json: bool) -> int:
     same = all(check.same for _, checks in checked for check in checks)
     if as_json:
         said = [{"file": name, "checks": [asdict(one) for one in checks]} for name, checks in checked]
-        say(json.dumps({"same": same, "files": said}))
+        say(json_text({"same": same, "files": said}))
     else:
         found = [
             (name, [HashCheck(one.what, one.said, one.found) for one in checks]) for name, checks in checked

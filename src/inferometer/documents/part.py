@@ -21,6 +21,7 @@ import msgspec
 from inferometer.errors import RecordError
 from inferometer.plan.saved import resolved, restored
 from inferometer.plan.schema import Plan
+from inferometer.printable import json_text
 
 T = TypeVar("T")
 
@@ -47,12 +48,12 @@ def _listed(value: Any) -> Any:
 
 
 def to_json(document: object) -> str:
-    """The document as the files hold it: one space a level, a newline at the end.
+    """The document as the files hold it: one space a level, a newline at the end, unprintable characters escaped.
 
     Raises:
         ValueError: a number is not finite.
     """
-    return json.dumps(to_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(to_data(document), indent=1) + "\n"
 
 
 def from_data(data: object, kind: type[T]) -> T:

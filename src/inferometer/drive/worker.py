@@ -34,6 +34,7 @@ from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
+from inferometer.printable import guard_stderr
 
 TICK_NS = 50_000_000
 TICK_ROOM_NS = 2_000_000
@@ -343,6 +344,7 @@ def main() -> None:
     """Entry point of the process. Signals to a whole group of processes reach it too; the parent says what happens."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    guard_stderr()
     most_files = _raise_file_limit()
     line = bytearray()
     while not line.endswith(b"\n"):

@@ -17,13 +17,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from inferometer.documents.summary import Summary
 from inferometer.metrics.catalogue import RATES, TABLE, Rate
 from inferometer.metrics.statistics import ENOUGH, Stats, Withheld
+from inferometer.printable import printable
 
 THIN = "\u202f"
 """Narrow no-break space."""
@@ -182,16 +182,7 @@ def with_mark(stats: Counted | None, key: str) -> str:
 def clean(value: object) -> str:
     """Any outside text on one line, without control, format or surrogate characters: servers are not trusted."""
     # No-break spaces stay: they are ours, between the thousands and before units.
-    return _without_controls(re.sub(r"[^\S\u202f\u00a0]+", " ", str(value)).strip())
-
-
-def clean_lines(value: str) -> str:
-    """Our own lines with outside text in them, their breaks and indents kept, for a terminal: as clean in all else."""
-    return "\n".join(map(_without_controls, value.replace("\t", " ").split("\n")))
-
-
-def _without_controls(line: str) -> str:
-    return "".join(c for c in line if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+    return printable(re.sub(r"[^\S\u202f\u00a0]+", " ", str(value)).strip())
 
 
 def ascii_only(text: str) -> str:

@@ -40,6 +40,7 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import MetricsEndpoint, own_endpoint
+from inferometer.printable import printable_lines
 from inferometer.run.facts import read_facts, write_facts
 from inferometer.run.scraped_endpoints import endpoint_accounts
 from inferometer.telemetry.metrics import exports
@@ -189,7 +190,8 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
         return Exported(translated, endpoint_accounts(account, store, translated), [])
     except Exception as wrong:  # whatever it is: the run's own record stands without it
         with contextlib.suppress(OSError), folder.log.open("a") as log:
-            log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
+            said = printable_lines("".join(traceback.format_exception(wrong)))
+            log.write(f"server metrics are left out:\n{said}")
         note = f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
         return Exported([], endpoint_accounts(account, None, []), [note])
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from inferometer.documents.campaign import (
@@ -19,6 +18,7 @@ from inferometer.documents.campaign import (
 )
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
+from inferometer.printable import json_text
 from inferometer.report.campaign import compliance, disclosure, overview, titles
 from inferometer.report.campaign.cells import amount, bounds, cell, labelled, rough
 from inferometer.report.campaign.minimum import result
@@ -253,6 +253,6 @@ def reproduction(campaign: Campaign) -> ReproductionWords:
         redacted=CANNOT_RERUN if campaign.redacted else "",
         command=clean(about.command),
         harness=[("Inferometer", clean(campaign.version)), *versions],
-        plan=plan if isinstance(plan, str) else json.dumps(plan, indent=2, ensure_ascii=False),
+        plan=plan if isinstance(plan, str) else json_text(plan, indent=2),
         data=data,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from inferometer.measure.server import Server
 from inferometer.metrics.catalogue import METRICS, RATES, TABLE
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.plan.saved import resolved
+from inferometer.printable import json_text
 from inferometer.report import checks, workload
 from inferometer.report.figures import (
     ABSENT,
@@ -368,7 +368,7 @@ def _method(summary: Summary) -> Context:
         },
         "deviations": disclosure.deviations(summary),
         "definitions": [(named.get(name, name), name, means) for name, means in summary.definitions.items()],
-        "plan": json.dumps(resolved(summary.plan), indent=2, ensure_ascii=False),
+        "plan": json_text(resolved(summary.plan), indent=2),
     }
 
 

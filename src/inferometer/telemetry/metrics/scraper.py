@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from inferometer.printable import guard_stderr
 from inferometer.telemetry.metrics import record
 from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
@@ -242,6 +243,7 @@ def main() -> None:
     parent says what happens."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    guard_stderr()
     with contextlib.suppress(OSError):
         os.nice(NICE)
     buffer, lock = b"", threading.Lock()

@@ -1,0 +1,73 @@
+"""The one place through which text of others passes on its way to a terminal, a log or a file that people read.
+
+Servers, the authors of plans and of run folders are not trusted: a terminal obeys what it is shown.
+
+| characters                                                        | in lines                       | in JSON     |
+| ----------------------------------------------------------------- | ------------------------------ | ----------- |
+| controls, C0, DEL and C1 (Cc): escape sequences begin with one    | dropped; a tab becomes a blank | escaped     |
+| format characters (Cf): they hide text, or turn its direction     | dropped                        | escaped     |
+| line and paragraph separators (Zl, Zp)                            | dropped                        | escaped     |
+| halves of surrogate pairs, private and unassigned ones (Cs Co Cn) | dropped                        | escaped     |
+| all others                                                        | as they are                    | as they are |
+
+What a program writes of its own accord to steer the terminal, as the line of progress does, does not pass through here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import unicodedata
+
+UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
+"""Unicode's categories that nobody is shown."""
+_SUSPECT = re.compile("[\x00-\x1f\x7f-\U0010ffff]")
+
+
+def printable(line: str) -> str:
+    """One line without unprintable characters, its line breaks among them."""
+    return _SUSPECT.sub(_dropped, line)
+
+
+def printable_lines(text: str) -> str:
+    """Our own lines with text of others in them: their breaks and indents stay."""
+    return "\n".join(map(printable, text.replace("\t", " ").split("\n")))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Plain data as JSON that a terminal can be shown, with nothing lost.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return _SUSPECT.sub(_escaped, json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def _dropped(found: re.Match[str]) -> str:
+    character = found[0]
+    return "" if unicodedata.category(character) in UNPRINTABLE else character
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    # The line breaks of an indented document are none of its strings'.
+    shown = character == "\n" or unicodedata.category(character) not in UNPRINTABLE
+    return character if shown else json.dumps(character)[1:-1]
+
+
+class _Printable(io.TextIOWrapper):
+    """A stream of text that drops what is unprintable."""
+
+    def write(self, text: str, /) -> int:
+        """See io.TextIOWrapper; all of the text counts as written."""
+        super().write(printable_lines(text))
+        return len(text)
+
+
+def guard_stderr() -> None:
+    """From now on this process writes nothing unprintable to its standard error: for processes whose errors go to a log, where
+    an exception repeats what a server said."""
+    raw = io.FileIO(2, "wb", closefd=False)
+    sys.stderr = _Printable(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
