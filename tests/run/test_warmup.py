@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.errors import PeerError
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.plan.schema import Load
 from inferometer.run import warmup
-from inferometer.run.warmup import Part, Rows
+from inferometer.run.warmup import LEAST_PATIENCE_S, Part, Patience, Rows
+from inferometer.units import NS_PER_S
 
 LATENCIES = st.lists(st.none() | st.floats(1.0, 1e5), max_size=12)
 
@@ -129,3 +132,30 @@ def test_what_is_interrupted_goes_no_further() -> None:
             load, Rows(4, 4, indivisible=False), play, server.seen, nothing, lambda: None
         )
         assert len(server.parts) == stop
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2), st.integers(0, 2)), max_size=40),
+    timeout_s=st.floats(0.1, 200),
+)
+def test_a_warm_up_is_over_once_nothing_succeeds_for_as_long_as_a_request_may_take(
+    steps: list[tuple[int, int, int]], timeout_s: float
+) -> None:
+    """Law: since the latest success was seen, or the beginning, `timeout_s` has passed, a minute at least, and requests have
+    failed; from then on for good. Each step is of some seconds, successes and failures."""
+    patience = Patience(timeout_s)
+    now = ok = failed = 0
+    seen, over = (0, 0), patience.over(0, 0, 0)
+    assert not over
+    for seconds, more, worse in steps:
+        now, ok, failed = now + seconds * NS_PER_S, ok + more, failed + worse
+        if more:
+            seen = now, failed
+        expected = failed > seen[1] and now - seen[0] >= max(timeout_s, LEAST_PATIENCE_S) * NS_PER_S
+        over = over or expected
+        assert patience.over(ok, failed, now) == over
+    if over:
+        with pytest.raises(PeerError, match="no request succeeded"):
+            patience.refuse()
+    else:
+        patience.refuse()

@@ -71,8 +71,11 @@ class Response:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError."""
-        return json.loads(self.body)
+        """The body as JSON. Raises ValueError, also for what is nested too deeply to be read."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("the JSON is nested too deeply") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +177,7 @@ class Client:
         decoder.next()
         first, taken = 0, 0
         try:
-            sock.settimeout(_left(until))
-            sock.sendall(wire)
+            _send(sock, wire, until)
             while not decoder.complete:
                 sock.settimeout(_left(until))
                 data = sock.recv(READ_BYTES)
@@ -257,6 +259,14 @@ class Client:
             return sock
         self._context = self._context or self._tls()
         return self._context.wrap_socket(sock, server_hostname=self._host)
+
+
+def _send(sock: socket.socket, wire: bytes, until: int) -> None:
+    """Hand all bytes over. `sendall` would give a peer that reads slowly the whole time again for every piece, over TLS."""
+    left = memoryview(wire)
+    while left:
+        sock.settimeout(_left(until))
+        left = left[sock.send(left) :]
 
 
 def _response(decoder: ResponseDecoder, first: int, began: int) -> Response:

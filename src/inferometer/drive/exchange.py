@@ -223,6 +223,14 @@ class Exchange:
         self._over_since = self._over_since or now
         return now - self._over_since >= self._limits.overrun_ns
 
+    def outlived(self, now: int) -> tuple[Outcome, str] | None:
+        """Whether it is to be given up now, and why."""
+        if self.deadline <= now:
+            return Outcome.TIMEOUT, "no complete response in time"
+        if self.overruns(now):
+            return Outcome.OVERRUN, f"went on behind the {self.tokens} tokens requested (--max-overrun)"
+        return None
+
     def end(self, at: int) -> None:
         """The response is complete. Never raises."""
         self.t_end = at

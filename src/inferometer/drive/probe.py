@@ -2,6 +2,14 @@
 
 One look at the models listing and one short whole request, which a cold start does without; the dialect spells both. What is
 learned is on record; nothing here is measured.
+
+| bound             | of each request                                                                       |
+| ----------------- | ------------------------------------------------------------------------------------- |
+| LISTING_S         | the listing, for which nothing is generated                                           |
+| `probe_timeout_s` | every other, name look-up, connecting and reading included; or `timeout_s` if shorter |
+| LARGEST           | the reply's bytes                                                                     |
+
+Nothing is decompressed and no redirect followed (client/http_client.py); where that is why there is no listing, it is said.
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.drive.credentials import merged
+from inferometer.drive.exchange import COMPRESSED
 from inferometer.engines.answer import Answer, error_text
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models
 from inferometer.engines.interface import JsonObject
@@ -80,6 +89,10 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
     )
 
 
+LARGEST = 16 << 20
+"""Bytes of a reply: a listing of 50,000 models with 300 bytes each. As JSON it may take twenty times as much memory."""
+
+
 def client_of(
     target: Endpoint,
     headers: Mapping[str, str],
@@ -95,15 +108,18 @@ def client_of(
         timeout_s=timeout_s,
         base=target.base,
         tls=tls if target.scheme == "https" else None,
+        largest=LARGEST,
     )
 
 
 GREETING = "Hello"
+LISTING_S = 30.0
 TOKENIZER_S = 60.0
 """A tokenizer reads a million tokens in a few seconds, eight texts at once; a server that takes longer hangs."""
 
 
 KEY_ADVICE = "Name the key's location with --api-key-env or --api-key-file."
+TIMEOUT_ADVICE = "--probe-timeout and --timeout set how long a request before the load may take."
 ADVICE: Mapping[int, str] = {
     400: "If it names a field: --no-ignore-eos and --extra-body change what is sent.",
     401: KEY_ADVICE,
@@ -111,6 +127,16 @@ ADVICE: Mapping[int, str] = {
     404: "Is the model's name right (--model), and does the server offer this interface (--api)?",
 }
 """By status, in flags of `inferometer run`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the models listing showed, and the Server header. `missing`: in words, why there are no models; None: there are, or
+    the list is empty."""
+
+    models: Models
+    server: str | None
+    missing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +173,10 @@ class Probe:
         """Close the connections."""
         self._client.close()
 
-    def models(self) -> tuple[Models, str | None]:
-        """The models (none if the server has no such list) and the Server header. Raises PeerError."""
+    def models(self) -> Listing:
+        """The models: none if the server has no such list. Raises PeerError."""
         path = self._dialect.models_path
-        reply = self._send("GET", path)
+        reply = self._send("GET", path, timeout_s=min(LISTING_S, self._timeout_s))
         if reply.status in (401, 403):
             raise PeerError(
                 f"{self.endpoint.url}{path}: {reply.status}, the server wants a key.",
@@ -158,10 +184,23 @@ class Probe:
                 reply.status,
             )
         server = self._redact(reply.header(b"server")) or None
-        try:
-            return self._redacted(self._dialect.read_models(reply.json())), server
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return Models(), server
+        missing = self._odd(reply)
+        if missing is None:
+            try:
+                return Listing(self._redacted(self._dialect.read_models(reply.json())), server)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                missing = f"is no listing and begins {self._redact.short(reply.text()[:200], 80)!r}"
+        return Listing(Models(), server, f"what {path} answers {missing}")
+
+    def _odd(self, reply: Response) -> str | None:
+        """Why a reply cannot be read, in words that follow "what it answers"; None: it may be."""
+        coding = reply.header(b"content-encoding").strip().lower()
+        if 300 <= reply.status < 400:
+            place = self._redact.short(reply.header(b"location"), 200)
+            return f"is {reply.status}, a redirect to {place!r}, which is not followed"
+        if not 200 <= reply.status < 300:
+            return f"is {reply.status}"
+        return f"is compressed ({coding}), which was not requested" if coding in COMPRESSED else None
 
     def _redacted(self, models: Models) -> Models:
         """A server may repeat the key it was sent, even as the name of a model."""
@@ -172,24 +211,23 @@ class Probe:
             {redact(name): ids for name, ids in models.vocabularies.items()},
         )
 
-    def _post(self, path: str, body: bytes, timeout_s: float | None = None) -> tuple[int, bytes, str]:
-        """One whole request: the reply's status and body, and the error's text."""
-        reply = self._send("POST", path, body, timeout_s)
-        return reply.status, reply.body, self._redact.short(error_text(reply.body), 300)
-
     def _send(
         self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None
     ) -> Response:
+        limit = self._timeout_s if timeout_s is None else timeout_s
         try:
-            return self._client.request(method, path, body, timeout_s)
+            return self._client.request(method, path, body, limit)
         except Unanswered as cause:
-            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(str(cause))}") from cause
+            words = f"{self.endpoint.url}{path}: {self._redact(str(cause))}"
+            if cause.reason != "timeout":
+                raise PeerError(words) from cause
+            advice = TIMEOUT_ADVICE if limit == self._timeout_s else ""
+            raise PeerError(f"{words} ({limit:g} s).", advice) from cause
 
     def takes_ids(self, model: str, ids: list[int]) -> bool:
         """True if the interface takes these token ids as a prompt."""
         body = self._dialect.body(GenerationRequest(model, ids, 1, stream=False))
-        status, _, _ = self._post(self._dialect.interface.path, body)
-        return status == 200
+        return self._send("POST", self._dialect.interface.path, body).status == 200
 
     def tokenizer(
         self, model: str, patience_s: float = TOKENIZER_S
@@ -203,8 +241,8 @@ class Probe:
 
         def ask(path: str, question: JsonObject) -> JsonObject:
             body = json.dumps({"model": model, **question}).encode()
-            status, content, _ = self._post(path, body, timeout_s)
-            return _object(content) if status == 200 else {}
+            reply = self._send("POST", path, body, timeout_s)
+            return _object(reply.body) if reply.status == 200 else {}
 
         return ask
 
@@ -216,24 +254,28 @@ class Probe:
         dialect, path = self._dialect, self._dialect.interface.path
         first, *others = dialect.length_fields if length_field is None else (length_field,)
 
-        def send(field: str) -> tuple[int, bytes, str]:
-            return self._post(path, dialect.body(replace(wanted, length_field=field)))
+        def send(field: str) -> tuple[Response, str]:
+            reply = self._send("POST", path, dialect.body(replace(wanted, length_field=field)))
+            return reply, self._redact.short(error_text(reply.body), 300)
 
-        field, (status, content, error) = first, send(first)
+        field, (reply, error) = first, send(first)
         for other in others:
-            if status == 400 and other in error:
-                field, (status, content, error) = other, send(other)
-        if status != 200:
-            words = f"{self.endpoint.url}{path}: the server answered {status}: {error.rstrip('.')}."
-            raise PeerError(words, ADVICE.get(status, ""), status)
+            if reply.status == 400 and other in error:
+                field, (reply, error) = other, send(other)
+        place, odd = f"{self.endpoint.url}{path}", self._odd(reply)
+        if odd is not None and reply.status < 400:
+            raise PeerError(f"{place}: what the server answers {odd}.", status=reply.status)
+        if reply.status != 200:
+            words = f"{place}: the server answered {reply.status}: {error.rstrip('.')}."
+            raise PeerError(words, ADVICE.get(reply.status, ""), reply.status)
         answer = Answer()
-        dialect.read_whole(answer, content, 0)
+        dialect.read_whole(answer, reply.body, 0)
         if answer.error is not None:
             words = self._redact.short(answer.error, 300)
-            raise PeerError(f"{self.endpoint.url}{path}: the server answered with an error: {words}")
+            raise PeerError(f"{place}: the server answered with an error: {words}")
         if not answer.done:
             raise PeerError(
-                f"{self.endpoint.url}{path}: the reply is not an {dialect.vendor} reply; it begins {error[:80]!r}. "
+                f"{place}: the reply is not an {dialect.vendor} reply; it begins {error[:80]!r}. "
                 f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
         tokens = answer.input_tokens

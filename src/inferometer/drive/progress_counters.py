@@ -2,7 +2,8 @@
 a worker.
 
 Each row has one writer, and a torn read would only show on a progress line. Behind the counters stands the start (ns) of the
-last phase whose measured requests have all ended at this worker; GONE for one that has died.
+last phase whose measured requests have all ended at this worker; GONE for one that has died. The last one is a beat, which
+goes on for as long as the worker's loop does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COUNTERS = 5
-FIELDS = COUNTERS + 1
+FIELDS = COUNTERS + 2
+BEAT = COUNTERS + 1
 GONE = 2**62
 _ROW = FIELDS * 8
 _NAME = "journal/live"
@@ -49,9 +51,10 @@ class Counters:
             return cls(mmap.mmap(file.fileno(), _ROW * workers), worker)
 
     def put(self, *values: int) -> None:
-        """Write this worker's row."""
+        """Write this worker's row: the counters of Progress. Each time is a beat."""
         for i, value in enumerate(values):
             self._values[self._row + i] = value
+        self._values[self._row + BEAT] += 1
 
     def arrived(self, start_ns: int) -> None:
         """The measured requests of the phase that began then have all ended at this worker."""
@@ -72,6 +75,10 @@ class Counters:
     def of(self, worker: int) -> Progress:
         """One worker's row."""
         return Progress(*self._values[worker * FIELDS : worker * FIELDS + COUNTERS])
+
+    def beat(self, worker: int) -> int:
+        """How often this worker has written its row: it hangs if that stands still while a phase runs."""
+        return self._values[worker * FIELDS + BEAT]
 
     @staticmethod
     def remove(folder: Path) -> None:

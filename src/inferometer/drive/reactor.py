@@ -558,11 +558,8 @@ class Reactor:
                     self._end(exchange, now)
                 continue
             for exchange in (*transport.channel.exchanges, *transport.waiting):
-                if exchange.deadline <= now:
-                    self._give_up(transport, exchange, Outcome.TIMEOUT, "no complete response in time", now)
-                elif exchange.overruns(now):
-                    detail = f"went on behind the {exchange.tokens} tokens requested (--max-overrun)"
-                    self._give_up(transport, exchange, Outcome.OVERRUN, detail, now)
+                if (late := exchange.outlived(now)) is not None:
+                    self._give_up(transport, exchange, *late, now)
 
     def cancel(self, now: int, detail: str) -> None:
         """End everything in flight."""

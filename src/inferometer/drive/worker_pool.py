@@ -1,14 +1,17 @@
 """The worker processes as the parent sees them: start them, set one start instant for all, watch them, stop them.
 
-A worker that dies takes its unflushed second with it and nothing more; the others go on, and the run says so.
+A worker that dies takes its unflushed second with it and nothing more; the others go on, and the run says so. One that hangs,
+stopped or waiting for a disk that does not answer, is ended after HANG_S and has died then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import selectors
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,7 +28,11 @@ LEAD_NS = 20_000_000
 LEAD_ROW_NS = 2_000
 """From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
 START_TIMEOUT_S = 30.0
+LEAVE_S = 20.0
 SLICE_S = 0.25
+HANG_S = 120.0
+"""A worker whose loop stands still for so long hangs, as does one that takes no order for so long. To begin a phase of
+10,000,000 requests takes it 20 s."""
 UNSTAMPED_SHARE = 0.001
 
 Watch = Callable[[int, progress_counters.Progress], None]
@@ -77,15 +84,37 @@ class _WorkerProcess:
         self.buffer = b""
         self.alive = True
         self.failed: Failed | None = None
+        self.hung = False
+        self.beat = 0
+        self.still_s = 0.0
 
-    def send(self, message: Job | Go | More | Stop | Quit) -> None:
-        """Send one line; that a worker is dead shows when its reports are next read."""
+    def send(self, message: Job | Go | More | Stop | Quit, patience_s: float = HANG_S) -> None:
+        """Send one line; that a worker is dead shows when its reports are next read. One that takes no more hangs."""
         assert self.process.stdin is not None
+        pipe, data = self.process.stdin.fileno(), msgspec.json.encode(message) + b"\n"
+        poll = select.poll()
+        poll.register(pipe, select.POLLOUT)
+        until = clock.monotonic_ns() + int(patience_s * 1e9)
         try:
-            self.process.stdin.write(msgspec.json.encode(message) + b"\n")
-            self.process.stdin.flush()
+            while data:
+                if not poll.poll(max(0, until - clock.monotonic_ns()) / 1e6):
+                    self.end_hung()
+                    self.alive = False
+                    return
+                data = data[os.write(pipe, data[: select.PIPE_BUF]) :]  # as much as fits for sure
         except OSError:
             self.alive = False
+
+    def watched(self, beat: int, passed_s: float) -> float:
+        """For how long its loop has stood still (s), now that its counters are at this beat and so much time has passed."""
+        self.still_s = 0.0 if beat != self.beat else self.still_s + passed_s
+        self.beat = beat
+        return self.still_s
+
+    def end_hung(self) -> None:
+        """End it at once: it takes no orders. What it said before is still to be read."""
+        self.hung, self.failed = True, Failed("it hung, and was ended", None)
+        self.process.kill()
 
     def receive(self) -> list[Report]:
         """The reports received since the last call; marks the worker dead at the end of its output."""
@@ -111,7 +140,8 @@ class WorkerPool:
     Use as a context manager: leaving it ends every process.
     """
 
-    def __init__(self, workers: int, log: Path) -> None:
+    def __init__(self, workers: int, log: Path, hang_s: float = HANG_S) -> None:
+        self._log, self._hang_s = log, hang_s
         with open(log, "ab") as sink:
             self._workers = [_WorkerProcess(number, sink.fileno()) for number in range(workers)]
         self._selector = selectors.DefaultSelector()
@@ -127,6 +157,11 @@ class WorkerPool:
     def __enter__(self) -> WorkerPool:
         """Use as a context manager."""
         return self
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that live."""
+        return [worker.process.pid for worker in self._workers if worker.alive]
 
     def assign(self, jobs: Sequence[Job]) -> None:
         """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not, as MachineError if
@@ -159,7 +194,7 @@ class WorkerPool:
         """End all processes: politely, then not."""
         for worker in self._workers:
             if worker.alive:
-                worker.send(Quit())
+                worker.send(Quit(), self._hang_s)
         for worker in self._workers:
             assert worker.process.stdin is not None
             try:
@@ -167,7 +202,7 @@ class WorkerPool:
             except OSError:
                 worker.alive = False
             try:
-                worker.process.wait(timeout=20)
+                worker.process.wait(timeout=min(LEAVE_S, self._hang_s))
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
@@ -205,8 +240,7 @@ class WorkerPool:
             part=part,
             cycle=cycle,
         )
-        for worker in self._workers:
-            worker.send(order)
+        self.order(order)
         return start_ns
 
     def announce(self, size: int, final: bool) -> None:
@@ -214,9 +248,7 @@ class WorkerPool:
         self._announced = More(size=size, final=final)
         if self._folder is None:
             return
-        for worker in self._workers:
-            if worker.alive:
-                worker.send(self._announced)
+        self.order(self._announced)
 
     def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
         """Wait until the phase has ended in all workers, and meanwhile do the `work` there is."""
@@ -230,6 +262,28 @@ class WorkerPool:
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
         watch(phase, counters.progress())
+
+    def order(self, message: Go | More | Stop) -> None:
+        """Send all workers that live one order."""
+        for worker in self._workers:
+            if worker.alive:
+                worker.send(message, self._hang_s)
+
+    def stop(self, drain_ns: int) -> None:
+        """Let all workers send no more, and end what is in flight within so long."""
+        self.order(Stop(drain_ns=drain_ns))
+
+    def _end_hung(self, waiting: Collection[int], passed_s: float) -> None:
+        """End those that are waited for and whose loop has stood still for too long."""
+        counters = self._counters
+        if counters is None:
+            return
+        for worker in self._workers:
+            still_s = worker.watched(counters.beat(worker.number), passed_s)
+            if worker.number in waiting and still_s > self._hang_s and not worker.hung:
+                worker.end_hung()
+                with contextlib.suppress(OSError), self._log.open("a") as log:
+                    log.write(f"worker {worker.number} hung for {still_s:.0f} s and was ended\n")
 
     def _record_death(self, worker: _WorkerProcess) -> None:
         sent = 0
@@ -256,7 +310,8 @@ class WorkerPool:
         busy = False
         reports: list[Report] = []
         waiting = {worker.number for worker in self._workers if worker.alive}
-        deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
+        last = clock.monotonic_ns()
+        deadline = None if timeout_s is None else last + int(timeout_s * 1e9)
         while waiting and (deadline is None or clock.monotonic_ns() < deadline):
             for key, _ in self._selector.select(0 if busy else SLICE_S):
                 worker: _WorkerProcess = key.data
@@ -269,11 +324,15 @@ class WorkerPool:
                     self._record_death(worker)
                     waiting.discard(worker.number)
             watch()
+            if deadline is None:
+                # Time that this process did not run itself, as while it was stopped, is no worker's.
+                now = clock.monotonic_ns()
+                self._end_hung(waiting, min((now - last) / 1e9, 4 * SLICE_S))
+                last = now
             busy = bool(waiting) and work()
             if interrupt is not None and (drain := interrupt.new_drain_ns()) is not None:
                 self.outcome.interrupted = True
-                for worker in self._workers:
-                    worker.send(Stop(drain_ns=drain))
+                self.stop(drain)
         return reports
 
 

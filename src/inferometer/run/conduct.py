@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import ScrapingAccount
+from inferometer.drive import clock
 from inferometer.drive.answer_limits import AnswerLimits
 from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
@@ -39,7 +40,7 @@ from inferometer.run.requests import RequestWriter
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Ui, expected_requests, interrupts
-from inferometer.run.warmup import Part, warm_up
+from inferometer.run.warmup import Part, Patience, warm_up
 from inferometer.server.embedded import Embedded, beside, on_cores
 from inferometer.server.http_reply import PRODUCT
 from inferometer.units import seconds_to_ns
@@ -173,8 +174,8 @@ def drive(
     scrapes: Scrapes,
     on_death: Callable[[], None] = lambda: None,
 ) -> Driven:
-    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins. `on_death`: called when a worker died."""
-    load, ahead, reported = plan.load, schedule.ahead, 0
+    """Warm-up and measurement. Ctrl-C ends a phase, and no other begins. Raises PeerError if the server hangs in the former."""
+    load, ahead, reported, patience = plan.load, schedule.ahead, 0, Patience(plan.target.timeout_s)
     own_cpu: OwnCpu | None = None
 
     def watch(phase: int, progress: Progress) -> None:
@@ -185,6 +186,8 @@ def drive(
             ui.note(f"worker {death.worker} has died{why}: this run will be INVALID; the others continue")
             on_death()
         ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
+        if phase != Phase.MEASURE and patience.over(progress.ok, progress.failed, clock.monotonic_ns()):
+            pool.stop(0)
 
     def work() -> bool:
         return not interrupt.pressed and ahead is not None and ahead.write_on()
@@ -196,6 +199,7 @@ def drive(
         rows = part.stop - part.first if probing else schedule.rows
         pool.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
         pool.finish(part.phase, watch, interrupt, (lambda: False) if probing else work)
+        patience.refuse()
         return not interrupt.pressed
 
     def warmed_up() -> bool:

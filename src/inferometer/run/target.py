@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +29,11 @@ from inferometer.workload.context_limit import Room
 from inferometer.workload.sources import Source
 from inferometer.workload.tokenizer_learned import Learned
 from inferometer.workload.tokenizer_none import AsIds
+
+MOST_MODELS, LONGEST_NAME = 1_000, 500
+"""Of a listing, as a run keeps it; the names of an engine's own interface are bounded alike (engines/adapters/fields.py)."""
+OFFERED, SHOWN_OF_A_NAME = 20, 60
+"""Models that an error offers, and characters of a name that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,8 @@ def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     redact = Redactor([key] if key is not None else [])
     dialect = dialects.load(plan.target.api)
     lines = headers(plan.target, key, dialect)
-    return probing.Probe(dialect, endpoint, lines, tls, plan.target.timeout_s, redact)
+    patience_s = min(plan.target.probe_timeout_s, plan.target.timeout_s)
+    return probing.Probe(dialect, endpoint, lines, tls, patience_s, redact)
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
@@ -119,15 +125,10 @@ def inspect(
     """
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
-    models, server = probe.models()
-    names = [_as_text(name) for name in models.names]
-    model = wanted.model or (models.names[0] if len(names) == 1 else None)
-    if model is None:
-        offered = ", ".join(names) if names else "the server lists none"
-        raise PlanError([Problem("--model", f"choose a model: {offered}")])
-    if model != _as_text(model):
-        listed = f"the server lists {names[0]}, which holds half of a surrogate pair and is no text"
-        raise PlanError([Problem("--model", f"{listed}; name a model")])
+    listing = probe.models()
+    models = listing.models
+    names = [_as_text(name) for name in models.names[:MOST_MODELS]]
+    model = _chosen(wanted.model, listing)
     cold = plan.load.cold_start
     dialect = dialects.load(wanted.api)
     reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
@@ -151,7 +152,7 @@ def inspect(
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
     template = None if tokenizer.kind == "none" else _template(plan, around)
     target = Target(
-        model, names, server, prompt_format, reply.length_field, template,
+        model, names, listing.server, prompt_format, reply.length_field, template,
         greeting=reply.prompt_tokens,
         room=_further_messages(plan, probe, model, reply, _context_limit(plan, context, prompt_format, around, tokenizer)),
         endpoint=endpoint, family=family, address=address,
@@ -159,9 +160,35 @@ def inspect(
     return target, tokenizer
 
 
+def _chosen(wanted: str | None, listing: probing.Listing) -> str:
+    """The model to request: the plan's, or the only one that the server lists. Raises PlanError."""
+    names = listing.models.names
+    if wanted is not None:
+        return wanted
+    if len(names) != 1:
+        none = "the server lists none" + (f" ({listing.missing})" if listing.missing else "")
+        raise PlanError([Problem("--model", f"choose a model: {offer(names) if names else none}")])
+    (model,) = names
+    if len(model) > LONGEST_NAME:
+        what = f"a model whose name begins {model[:SHOWN_OF_A_NAME]!r} and has {len(model):,} characters"
+    elif model != _as_text(model):
+        what = f"{_as_text(model)}, which holds half of a surrogate pair and is no text"
+    else:
+        return model
+    raise PlanError([Problem("--model", f"the server lists {what}; name a model")])
+
+
+def offer(names: Sequence[str]) -> str:
+    """The first of many names, each as far as it can be read, and how many more there are."""
+    shown = [_as_text(name) for name in names[:OFFERED]]
+    more = f" and {len(names) - OFFERED:,} more" if len(names) > OFFERED else ""
+    return ", ".join(shown) + more
+
+
 def _as_text(name: str) -> str:
-    """A model's name as it can be encoded: JSON may hold half of a surrogate pair, which is shown escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    """A model's name as it can be shown: JSON may hold half of a surrogate pair, which is escaped, and a megabyte, which is
+    cut."""
+    return name[:LONGEST_NAME].encode("utf-8", "backslashreplace").decode()
 
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:

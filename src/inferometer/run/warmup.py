@@ -8,7 +8,8 @@ generation, where a first token alone would say nothing of the latter. Three pro
 
     (max - min) / median < 0.1
 
-Where neither the tokens nor the agreement come within bounds, the run goes on, and says so.
+Where neither the tokens nor the agreement come within bounds, the run goes on, and says so. Of a server that hangs there is
+nothing to measure: where no request has succeeded for as long as one may take, and some have failed, the run ends (`Patience`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ import pyarrow.compute as pc
 
 from inferometer.documents.summary import WarmUp, WarmUpProbes, WarmUpVolume
 from inferometer.documents.workload import WarmPrefixes
+from inferometer.errors import PeerError
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.measure.server import track
 from inferometer.plan.schema import Load
 from inferometer.telemetry.metrics.normalised import Translated
-from inferometer.units import NS_PER_MS
+from inferometer.units import NS_PER_MS, NS_PER_S
 
 IN_A_ROW = 3
 VARIATION = 0.10
@@ -37,6 +39,39 @@ MOST_TIMES = 10
 """Answers may be shorter than asked: the warm-up's requests are sent again, but no more than so many times as many in all."""
 SPARE = 1.1
 """So many times as many requests are asked again as answers like those before would take."""
+
+
+LEAST_PATIENCE_S = 60.0
+
+
+class Patience:
+    """Of a warm-up: it is over once no request has succeeded for `timeout_s`, LEAST_PATIENCE_S at least, while others failed.
+
+    Instants in monotonic ns. `over` is asked several times a second, with the totals so far.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._limit_s = max(timeout_s, LEAST_PATIENCE_S)
+        self._latest: tuple[int, int, int] | None = (
+            None  # when the latest success was seen, and the totals then
+        )
+        self.spent = False
+
+    def over(self, ok: int, failed: int, now: int) -> bool:
+        """Whether it is over; from then on it stays so."""
+        if self._latest is None or ok > self._latest[1]:
+            self._latest = now, ok, failed
+        since, _, failed_then = self._latest
+        self.spent = self.spent or (failed > failed_then and now - since >= self._limit_s * NS_PER_S)
+        return self.spent
+
+    def refuse(self) -> None:
+        """Raises PeerError if it is over."""
+        if self.spent:
+            raise PeerError(
+                f"the warm-up was ended: no request succeeded for {self._limit_s:g} s, and others failed. Does the server "
+                "hang? The run folder has what was sent (`inferometer recover`)."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.run.requests import generation_of
-from inferometer.run.target import open_probe
+from inferometer.run.target import offer, open_probe
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
 from inferometer.studies.detection import Local, look
@@ -156,6 +156,7 @@ class LiveEngine:
             "--api": self.api,
             "--concurrency": "1",
             "--warmup": "0",
+            "--probe-timeout": f"{LOAD_S:g}",
             "--no-ignore-eos": True,
             "--repeatable-prompts": True,
             **self.options,
@@ -171,7 +172,7 @@ class LiveEngine:
             counter = None
             # What fails here is for `prepare` to say.
             with contextlib.suppress(PeerError, EngineFailed):
-                chosen = model or self._chosen(probe.models()[0].names)[0]
+                chosen = model or self._chosen(probe.models().models.names)[0]
                 if model is not None or not self._must_load(chosen):
                     counter = token_counter(probe, self.name, chosen)
             yield counter
@@ -181,7 +182,7 @@ class LiveEngine:
         plan = self._plan(self.model)
         with open_probe(plan, self.url, read_key(plan.target, os.environ)) as probe:
             try:
-                models, _ = probe.models()
+                models = probe.models().models
             except PeerError as cause:
                 raise _failed("unreachable", cause) from cause
             model, remarks = self._chosen(models.names)
@@ -199,7 +200,7 @@ class LiveEngine:
                 names = [encodable(name) for name in models.names]
                 missing = bool(names) and model not in names
                 code = "warm_up_hung" if timed_out else "model_missing" if missing else "warm_up_failed"
-                raise _failed(code, cause, model=model, offered=", ".join(names)[:300]) from cause
+                raise _failed(code, cause, model=model, offered=offer(names)) from cause
         return Prepared(model, models.contexts.get(model) or self._context(model), tuple(remarks))
 
     def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
@@ -210,7 +211,7 @@ class LiveEngine:
                 return listed[0], []
             if not listed:
                 raise EngineFailed("models_unlisted", url=shown(self.url))
-            raise EngineFailed("model_open", offered=", ".join(listed)[:300])
+            raise EngineFailed("model_open", offered=offer(listed))
         if self.model in listed or not listed:
             return self.model, []
         if self.model + LATEST in listed:

@@ -61,7 +61,8 @@ class EngineClient:
             response = self._client.request(ask.method, ask.path, body, limit)
         except Unanswered as cause:
             if cause.part is not None and (rows := first_rows(cause.part.body)):
-                return Reply(cause.part.status, {}, _redacted({"data": rows}, self._redact))
+                with contextlib.suppress(RecursionError):  # rows may be nested to the limit
+                    return Reply(cause.part.status, {}, _redacted({"data": rows}, self._redact))
             raise Unanswered(cause.reason, self._redact(str(cause))) from cause
         return reply_of(response, self._redact)
 
