@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
@@ -238,6 +239,20 @@ def test_without_objectives_there_is_no_optimum_to_ask_for() -> None:
     found = results("tradeoff", setup, carried("tradeoff", setup, queue()))
     assert value(found, "optimum").value is None
     assert value(found, "optimum").note.code == "not_asked_without_objectives"
+
+
+def test_the_most_of_levels_that_were_all_kept_up_with_is_no_peak() -> None:
+    """Law: what a test says is the system's peak lies below a load that it could not keep up with."""
+    setup = asked(percent=[30, 50], most_percent=50)
+    done = carried("tradeoff", setup, curve([6.0, 10.0], [50.0, 52.0]))
+    found = results("tradeoff", setup, done)
+    assert [note.code for note in found.undecided] == ["peak_not_reached"]
+    assert "50 %" in worded(found.undecided[0])
+    last = done[-1].outcome
+    assert isinstance(last, Measured)
+    slow = changed(last.summary, steady=steady(1_000.0, ratio=0.8, ratio_ci=(0.7, 0.9)))
+    full = [*done[:-1], dataclasses.replace(done[-1], outcome=dataclasses.replace(last, summary=slow))]
+    assert not results("tradeoff", setup, full).undecided
 
 
 @pytest.mark.parametrize("most", range(4))

@@ -195,17 +195,26 @@ def _peak(points: Sequence[Point]) -> int:
 
 
 def _unsettled(setup: Setup, points: Sequence[Point]) -> Iterator[Note]:
-    """That the point that stands for the test may be chance: the knee, or the saturation point where there is none. An
-    optimum is of levels whose intervals settle the objectives."""
+    """That the point that stands for the test may be chance: the knee, or the saturation point where there is none; or that
+    neither was reached, and the most throughput is that of the last level, which the system kept up with. An optimum is of
+    levels whose intervals settle the objectives."""
     if setup.plan.slos and optimum(points) is not None:
         return
     found = (_knee(points, "ttft", "TTFT"), _saturation(points))
     first = next((one for one in found if one.value is not None), None)
+    if first is None and _rising(points):
+        yield Note("peak_not_reached", {"percent": points[-1].percent})
     facts = {} if first is None or first.note is None else first.note.facts
     if facts.get("settled") is False:
         yield Note("knee_not_settled")
     elif "explained" in facts and facts["explained"] is not False:
         yield Note("fall_not_settled")
+
+
+def _rising(points: Sequence[Point]) -> bool:
+    """Whether the last level has the most throughput, and was not surely too much: then more load may give more."""
+    last = points[-1]
+    return last.achieved == max(one.achieved or 0.0 for one in points) and not behind(last.summary)
 
 
 def _base(setup: Setup, base: float | None) -> Value:

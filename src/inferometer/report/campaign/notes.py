@@ -335,6 +335,10 @@ TRADEOFF: dict[str, Words] = {
     "latency_not_measured": "{latency} was not measured",
     "knee": _knee,
     "not_reached_knee": "not reached: {latency} P99 never exceeds 2 x {least_ms:.4g} ms, the least of all levels",
+    "peak_not_reached": (
+        "Neither a knee nor a fall of throughput was reached, and the highest level, {percent:g} %, may have been kept up "
+        "with: the peak may lie beyond. Add levels, up to 120 % of capacity or more."
+    ),
     "knee_not_settled": "The knee may be chance: no intervals settle where P99 exceeds twice its least; longer levels may.",
     "fall_not_settled": "The fall of throughput at the saturation point may be chance.",
     "knee_of_ttft": "Knee: of TTFT P99, the first level in ascending order; those of TPOT and E2E are extras (draft 5.3.4).",
