@@ -87,7 +87,8 @@ class RequestFacts(msgspec.Struct, frozen=True):
 class RunFacts(Part, frozen=True, omit_defaults=True):
     """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
     process die, that is what became of the run. `single_use`: the server closed its connections after one answer, without
-    announcing it, so that from then on each request had a fresh one. `greeting`: its count of the probe's, template and all."""
+    announcing it, so that from then on each request had a fresh one. `greeting`: its count of the probe's, template and all.
+    `answered_as`: the model that it said answered the probe, where that is another name than `model`."""
 
     schema: Literal["inferometer/run/2"]
     id: str
@@ -122,3 +123,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     preempted: PreemptionCounts | None = None
     single_use: bool = False
     own_cpu: OwnCpu | None = None
+    answered_as: str | None = None

@@ -46,10 +46,12 @@ class Run(Part, frozen=True):
 
 
 class Observed(Part, frozen=True):
-    """What the server said of itself."""
+    """What the server said of itself. `answered_as`: the model that it said answered, where that is another name than the one
+    asked for: an alias, or another model."""
 
     server: str | None
     models: tuple[str, ...]
+    answered_as: str | None = None
 
 
 class DeclaredGuardrails(Part, frozen=True):

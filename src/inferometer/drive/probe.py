@@ -129,6 +129,10 @@ ADVICE: Mapping[int, str] = {
 """By status, in flags of `inferometer run`."""
 
 
+MODEL_LENGTH = 300
+"""Characters of a model's name that are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What the models listing showed, and the Server header. `missing`: in words, why there are no models; None: there are, or
@@ -141,10 +145,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one short request showed: the length field the server takes, and its count of GREETING's tokens, if it gave one."""
+    """What one short request showed: the length field the server takes, its count of GREETING's tokens, and the name of the
+    model that it says answered, if it gave one."""
 
     length_field: str
     prompt_tokens: int | None
+    model: str | None = None
 
 
 class Probe:
@@ -278,8 +284,9 @@ class Probe:
                 f"{place}: the reply is not an {dialect.vendor} reply; it begins {error[:80]!r}. "
                 f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
-        tokens = answer.input_tokens
-        return Reply(field, tokens if tokens is not None and tokens > 0 else None)
+        tokens, named = answer.input_tokens, _object(reply.body).get("model")
+        model = self._redact.short(named, MODEL_LENGTH) if isinstance(named, str) and named else None
+        return Reply(field, tokens if tokens is not None and tokens > 0 else None, model)
 
 
 def _object(content: bytes) -> JsonObject:

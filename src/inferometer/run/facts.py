@@ -66,6 +66,7 @@ def first_facts(
         greeting=served.greeting,
         model=served.model,
         models=tuple(served.models),
+        answered_as=served.answered_as,
         server=served.server,
         environment=environment(),
         tokenizer=tokenizers.facts(tokenizer),

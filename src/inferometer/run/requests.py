@@ -69,6 +69,8 @@ class Served:
     """Tokens the server counted in the probe's greeting, its chat template included; None: not known."""
     room: Room | None = field(default=None, kw_only=True)
     """What the model takes, prompt and answer together; None: not known."""
+    answered_as: str | None = field(default=None, kw_only=True)
+    """The model that the server said answered, where that is another name than `model`."""
 
 
 class RequestWriter(Protocol):

@@ -154,6 +154,7 @@ def inspect(
     target = Target(
         model, names, listing.server, prompt_format, reply.length_field, template,
         greeting=reply.prompt_tokens,
+        answered_as=_other_name(reply, model, note),
         room=_further_messages(plan, probe, model, reply, _context_limit(plan, context, prompt_format, around, tokenizer)),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
@@ -183,6 +184,15 @@ def offer(names: Sequence[str]) -> str:
     shown = [_as_text(name) for name in names[:OFFERED]]
     more = f" and {len(names) - OFFERED:,} more" if len(names) > OFFERED else ""
     return ", ".join(shown) + more
+
+
+def _other_name(reply: probing.Reply, model: str, note: Callable[[str], None]) -> str | None:
+    """The model that the server says answered, if that is another name than the one asked for; the person watching is told."""
+    named = None if reply.model is None else _as_text(reply.model)
+    if named is None or named == model:
+        return None
+    note(f"asked for {model}, the server says that {named} answered: an alias of it, or another model")
+    return named
 
 
 def _as_text(name: str) -> str:

@@ -218,7 +218,7 @@ def _sut(plan: Plan, run: RunFacts) -> Sut:
         api=target.api,
         stream=bool(target.stream),
         protocol="none: simulated" if run.simulated else protocol,
-        observed=Observed(run.server, run.models),
+        observed=Observed(run.server, run.models, run.answered_as),
     )
 
 

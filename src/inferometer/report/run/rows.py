@@ -94,7 +94,16 @@ def declared_system(sut: Sut, guarded: str, *, simulated: bool) -> list[Row]:
         ("Notes", text(sut.notes, "none")),
         ("Seen: server header", text(sut.observed.server, "none")),
         ("Seen: models served", text(sut.observed.models, "none")),
+        *_answered_as(sut),
     ]
+
+
+def _answered_as(sut: Sut) -> list[Row]:
+    """That the server named another model in its answer than the one asked for: which it is, it alone knows."""
+    named = sut.observed.answered_as
+    if named is None:
+        return []
+    return [("Seen: model of an answer", f"{text(named)}: an alias of {text(sut.model)}, or another model")]
 
 
 def client(summary: Summary) -> list[Row]:
