@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from inferometer.errors import RecordError
 from inferometer.journal.schema import PULSE, RECORD, EventClass
+from inferometer.journal.text_counts import NAMES, text_counts
 from inferometer.measure.measurement import measure
-from inferometer.measure.record import Record, between_ms
+from inferometer.measure.record import Column, Labels, Record, between_ms
 
 CONTENT = EventClass.CONTENT
 
@@ -47,6 +51,50 @@ def test_slices_and_chunks_of_a_table_read_the_same(table_of: Any, plan_of: Any,
     assert seen[0]["requests"]["sent"] > 5
     assert seen[1] == seen[0]
     assert seen[2] == seen[0]
+
+
+@given(st.integers(0, 99), st.lists(st.integers(0, 30), max_size=4), st.booleans())
+def test_a_record_in_parts_is_the_record(
+    table_of: Any, random_rows: Any, seed: int, cuts: list[int], counted: bool
+) -> None:
+    """Law: how a record is cut into parts changes no column, whether its texts were counted when it was sealed or not."""
+    rows = [
+        row
+        | {
+            "text": f"a\u200b \ufffd {row['index']}" * (row["index"] % 3) or None,
+            "merged_event": [0],
+            "merged_ns": [5],
+        }
+        for row in random_rows(seed, 30)
+    ]
+    table = whole = table_of(*rows)
+    if counted:
+        for name, column in zip(NAMES, text_counts(table.column("text").combine_chunks()), strict=True):
+            table = table.set_column(table.schema.get_field_index(name), RECORD.field(name), column)
+        table = table.drop_columns(["text"])
+    edges = sorted({0, *cuts, 30})
+    parts = [table.slice(start, end - start) for start, end in pairwise(edges)]
+    pulse = PULSE.empty_table()
+    one, other = (
+        fields(Record.from_tables(made, pulse, timestamp_source="kernel")) for made in (whole, parts)
+    )
+    assert one.keys() == other.keys()
+    for name, column in one.items():
+        assert np.array_equal(column, other[name]), name
+
+
+def fields(record: Record) -> dict[str, Any]:
+    """The columns of a record, each an array, those with two parts as two."""
+    found: dict[str, Any] = {}
+    for name in Record.__slots__:
+        value = getattr(record, name)
+        if isinstance(value, Column):
+            found |= {f"{name}.values": value.values, f"{name}.valid": value.valid}
+        elif isinstance(value, Labels):
+            found |= {f"{name}.codes": value.codes, f"{name}.names": np.array(value.names)}
+        elif isinstance(value, np.ndarray):
+            found[name] = value
+    return found
 
 
 def test_an_empty_table_is_an_empty_record(plan_of: Any) -> None:

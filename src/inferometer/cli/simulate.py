@@ -98,6 +98,8 @@ _ASKED = ("target.model", "target.api", "target.stream", "target.extra_body", "t
 def _of_a_server(flag: Flag) -> bool:
     """Whether a flag is about a server, which is not there: it is taken, for plans are shared, and left aside."""
     part = flag.key.partition(".")[0]
+    if flag.key == "instrument.keep_text":
+        return False
     return part in ("sut", "server_metrics", "declared", "instrument") or (
         part == "target" and flag.key not in _ASKED
     )

@@ -56,6 +56,13 @@ class RunFolder:
         if not self.measured:
             shutil.rmtree(self.path, ignore_errors=True)  # whatever is wrong is being reported already
 
+    def remove_outcomes(self) -> None:
+        """Remove the workers' streams of outcomes once the sealed record, which holds them, is surely on disk."""
+        with self.record.open("rb") as sealed:
+            os.fsync(sealed.fileno())
+        for path in self.journal.glob("worker-*.arrows"):
+            path.unlink()
+
     @property
     def plan(self) -> Path:
         """The resolved plan."""

@@ -17,7 +17,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +30,8 @@ BATCH = 1024
 PIECE = 256
 """As many rows are made and appended at once: some tenths of a second's work where prompts are long."""
 APPENDED = "requests.arrows"
+TOGETHER = 64
+"""Batches whose columns are copied at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,7 @@ class Schedule:
             reader = pa.ipc.open_file(self._map)
         except (OSError, pa.ArrowInvalid) as cause:
             raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
-        if reader.schema.metadata != SCHEDULE.metadata:
-            raise RecordError(
-                f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
-            )
+        _check_version(path, reader.schema)
         batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._bodies = [_Bodies(batch.column("body")) for batch in batches]
         self._whole = sum(int(batch.num_rows) for batch in batches)
@@ -145,9 +144,39 @@ def _pieces(path: Path) -> list[pa.RecordBatch]:
     except OSError as cause:
         if cause.errno is not None:  # the machine's, not a file's end in Arrow's words
             raise
-    if reader is not None and reader.schema.metadata != SCHEDULE.metadata:
-        raise RecordError(f"{path.name}: of a version this program does not read: {reader.schema.metadata}")
+    if reader is not None:
+        _check_version(path, reader.schema)
     return found
+
+
+def asked(path: Path, names: Sequence[str]) -> pa.Table:
+    """These columns of all rows of a schedule, and `recorded`, whether a turn's reply is; one chunk each, read into memory: of
+    a mapped file all that is looked at would count as the reader's memory, bodies beside it included. Raises RecordError."""
+    appended = path.with_name(APPENDED)
+    groups = [_asked(SCHEDULE.empty_table(), names)]
+    try:
+        with pa.OSFile(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            _check_version(path, reader.schema)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+            pieces = _pieces(appended) if appended.exists() else []
+            rows = (_asked(batch, names) for batch in chain(batches, pieces))
+            # Combining copies: a column of a batch keeps all of the batch in memory.
+            while group := list(islice(rows, TOGETHER)):
+                groups.append(pa.Table.from_batches(group).combine_chunks())
+    except (OSError, pa.ArrowInvalid) as cause:
+        raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
+    return pa.concat_tables(groups).combine_chunks()
+
+
+def _asked(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.RecordBatch | pa.Table:
+    recorded = rows.column("reply").is_valid()
+    return rows.select(names).append_column("recorded", recorded)
+
+
+def _check_version(path: Path, schema: pa.Schema) -> None:
+    if schema.metadata != SCHEDULE.metadata:
+        raise RecordError(f"{path.name}: of a version this program does not read: {schema.metadata}")
 
 
 class Tail:

@@ -14,10 +14,11 @@ import enum
 
 import pyarrow as pa
 
-VERSION = "5"
-"""Of OUTCOME and RECORD; SCHEDULE and PULSE are as they were in version 3."""
-READ = {"outcome": ("3", "4", "5"), "record": ("3", "4", "5"), "schedule": ("3",), "pulse": ("3",)}
-"""The versions of each table that this program reads. Columns that an earlier one lacks are null (seal.py)."""
+OUTCOME_VERSION = "5"
+RECORD_VERSION = "6"
+"""SCHEDULE and PULSE are as they were in version 3."""
+READ = {"outcome": ("3", "4", "5"), "record": ("3", "4", "5", "6"), "schedule": ("3",), "pulse": ("3",)}
+"""The versions of each table that this program reads. Columns that an earlier one lacks are null (versions.py)."""
 
 
 class Phase(enum.IntEnum):
@@ -140,7 +141,7 @@ OUTCOME = pa.schema(
         pa.field("detail", pa.string()),  # at most 200 characters, secrets struck out
         pa.field("status", pa.int16()),
         pa.field("finish_reason", pa.string()),
-        pa.field("text", pa.string()),  # generated text, all classes joined, for counting
+        pa.field("text", pa.string()),  # generated text, all classes joined
         pa.field("usage_input", pa.int32()),
         pa.field("usage_output", pa.int32()),
         pa.field("usage_cached", pa.int32()),
@@ -160,7 +161,7 @@ OUTCOME = pa.schema(
             "submit_ns", pa.int64()
         ),  # length of the call that handed over the last byte, from t_submit on
     ],
-    metadata={"inferometer": f"outcome/{VERSION}"},
+    metadata={"inferometer": f"outcome/{OUTCOME_VERSION}"},
 )
 
 RECORD = pa.schema(
@@ -177,9 +178,14 @@ RECORD = pa.schema(
         pa.field("turns", pa.int16(), nullable=False),
         pa.field("user", pa.int32()),
         pa.field("due_ns", pa.int64()),
-        pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over `text`
+        pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over the text
+        pa.field("text_chars", pa.int32()),  # of the text, whether it is kept or not: see text_counts.py
+        pa.field("text_bytes", pa.int32()),
+        pa.field("text_lossy", pa.bool_()),
+        pa.field("text_unseen", pa.int32()),
+        pa.field("text_words", pa.int32()),
     ],
-    metadata={"inferometer": f"record/{VERSION}"},
+    metadata={"inferometer": f"record/{RECORD_VERSION}"},
 )
 
 PULSE = pa.schema(

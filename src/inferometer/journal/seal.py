@@ -6,24 +6,33 @@ second's worth at most) is gone, and its requests stay without an outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inferometer.errors import RecordError, file_error
+from inferometer.errors import file_error
 from inferometer.journal.folder import RunFolder, unwritten
-from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD, EventClass
+from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
+from inferometer.journal.repeated_replies import RepeatedReplies
+from inferometer.journal.schedule import asked
+from inferometer.journal.schema import PULSE, RECORD, Outcome
+from inferometer.journal.text_counts import text_counts
+from inferometer.journal.versions import current
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
+KeepText = Literal["none", "errors", "all"]
+"""Whose text is kept: nobody's, that of answers that did not succeed, everybody's."""
 
 RUN = b"inferometer.run"
 """Key of the run's id in a sealed table's metadata."""
 
-_JOINED = (
+JOINED = (
     "input_tokens_asked",
     "input_tokens_sent",
     "output_tokens_asked",
@@ -57,39 +66,74 @@ def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
                 if cause.errno is None:  # the same, in other words of Arrow's
                     break
                 raise  # the disk's: what follows may well be there
-    return _current(pa.Table.from_batches(batches, schema=reader.schema), schema, path)
+    return current(pa.Table.from_batches(batches, schema=reader.schema), schema, path)
 
 
 def streams(folder: RunFolder, kind: str, schema: pa.Schema) -> pa.Table:
     """All workers' streams of one kind, `worker` or `pulse`, one after the other."""
-    paths = sorted(folder.journal.glob(f"{kind}-*.arrows"))
+    paths = stream_paths(folder, kind)
     return pa.concat_tables([read_stream(path, schema) for path in paths] or [schema.empty_table()])
 
 
-def seal(folder: RunFolder, count: Count, run: str) -> None:
+def stream_paths(folder: RunFolder, kind: str) -> list[Path]:
+    """The files of those streams, in their order."""
+    return sorted(folder.journal.glob(f"{kind}-*.arrows"))
+
+
+def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> None:
     """Join outcomes with the schedule, count the generated text with `count`, and write both parquet files.
 
-    `run`: the id in run.json, which both files carry in their metadata. Readers ignore it but for `run_of`.
+    `run`: the id in run.json, which both files carry in their metadata. Readers ignore it but for `run_of`. `keep`: whose text
+    the record keeps; all of it has been counted by then. Held at a time are what `Outcomes` holds, 45 bytes a row of the
+    schedule, and one piece of the record.
     """
-    outcomes = streams(folder, "worker", OUTCOME).sort_by(
-        [("t_intended", "ascending"), ("index", "ascending")]
-    )
-    schedule = Schedule(folder.schedule).table
-    asked = schedule.select(_JOINED).take(outcomes.column("index"))
-    texts = outcomes.column("text").to_pylist()
-    counted = iter(count([text for text in texts if text is not None]))
-    local = pa.array([None if text is None else next(counted) for text in texts], pa.int32())
-    columns = [*outcomes.columns, *asked.columns, local]
-    record = pa.Table.from_arrays(columns, schema=RECORD)
-    if asked.column("session").null_count < len(record):
-        record = _with_repeated(record, schedule.column("reply").is_valid().take(outcomes.column("index")))
-    write_table(_of_run(record, run), folder.record)
+    outcomes, schedule = Outcomes(stream_paths(folder, "worker")), asked(folder.schedule, JOINED)
+    replies = RepeatedReplies()
+    schema = _of_run(RECORD, run)
+
+    def pieces() -> Iterator[pa.Table]:
+        for piece in outcomes.pieces():
+            joined = schedule.take(piece.column("index").combine_chunks())
+            record = _sealed(piece, joined, count)
+            if record.column("session").null_count < len(record):
+                record = replies.added(record, joined.column("recorded").to_pylist())
+            yield _keeping(record, keep).replace_schema_metadata(schema.metadata)
+
+    write_tables(pieces(), schema, folder.record)
     pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
-    write_table(_of_run(pulses, run), folder.pulse)
+    write_table(pulses.replace_schema_metadata(_of_run(PULSE, run).metadata), folder.pulse)
 
 
-def _of_run(table: pa.Table, run: str) -> pa.Table:
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), RUN: run.encode()})
+def _sealed(outcomes: pa.Table, joined: pa.Table, count: Count) -> pa.Table:
+    """A piece of the record, without what turns repeat."""
+    column = _one(outcomes.column("text"))
+    counted = count(column.drop_null().to_pylist())
+    local = pa.array(counted, pa.int32())
+    if column.null_count:
+        place = np.cumsum(np.asarray(column.is_valid())) - 1
+        local = local.take(pa.array(place, mask=np.asarray(column.is_null())))
+    columns = [*outcomes.columns, *(joined.column(name) for name in JOINED), local, *text_counts(column)]
+    return pa.Table.from_arrays(columns, schema=RECORD)
+
+
+def _keeping(record: pa.Table, keep: KeepText) -> pa.Table:
+    """The record with the text of those answers that are to keep it."""
+    if keep == "all":
+        return record
+    at = record.schema.get_field_index("text")
+    text = pa.nulls(len(record), pa.string())
+    if keep == "errors":
+        failed = pc.not_equal(record.column("outcome"), Outcome.OK)
+        text = pc.if_else(failed, record.column("text"), text)
+    return record.set_column(at, RECORD.field("text"), text)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _of_run(schema: pa.Schema, run: str) -> pa.Schema:
+    return schema.with_metadata({**schema.metadata, RUN: run.encode()})
 
 
 def run_of(path: Path) -> str | None:
@@ -105,58 +149,18 @@ def _unreadable(path: Path, cause: Exception) -> str:
     return f"{path.name}: missing or damaged ({cause}); try `inferometer recover`"
 
 
-def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
-    """The record of conversations: what a turn repeats is part of the tokens asked for and sent.
-
-    How long the server's own replies are is known now. A turn repeats their text, which the server reads anew: as other tokens
-    than it generated, where several sequences spell the same text. So they are counted by the tokenizer, as the rest of a
-    prompt is; of a reply of more than content, which is repeated alone, and without a tokenizer, it is the server's count less
-    the reasoning. `recorded`: turns whose recorded reply is repeated instead, and whose tokens the schedule knows.
-    """
-    names = (
-        "session",
-        "cycle",
-        "phase",
-        "turn",
-        "input_tokens_asked",
-        "input_tokens_sent",
-        "input_tokens_repeated",
-    )
-    session, cycle, phase, turn, asked, sent, known = (record.column(name).to_pylist() for name in names)
-    replies = ("usage_output", "usage_reasoning", "output_tokens_local", "event_class")
-    said = [
-        _repeated(*one) for one in zip(*(record.column(name).to_pylist() for name in replies), strict=True)
-    ]
-    before: dict[tuple[int, int, int], int] = {}
-    # A conversation's turns are due one after the other, and the record stands in that order.
-    for row, fixed in enumerate(recorded.to_pylist()):
-        if session[row] is None:
-            continue
-        key = (phase[row], session[row], cycle[row])
-        repeated = known[row] if fixed else before.get(key, 0) if turn[row] else 0
-        before[key] = repeated + sent[row] + said[row]
-        asked[row] += repeated
-        sent[row] += repeated
-        known[row] = repeated
-    for name, values in zip(names[-3:], (asked, sent, known), strict=True):
-        at = record.schema.get_field_index(name)
-        record = record.set_column(at, RECORD.field(name), pa.array(values, pa.int32()))
-    return record.replace_schema_metadata(RECORD.metadata)
-
-
-def _repeated(usage: int | None, thought: int | None, local: int | None, kinds: bytes) -> int:
-    """The tokens of a reply as the next turn repeats it."""
-    more = thought or EventClass.REASONING in kinds or EventClass.TOOL_CALL in kinds
-    if local is not None and (usage is None or not more):
-        return local
-    return max(0, (usage or 0) - (thought or 0))
-
-
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a parquet file that appears whole or not at all."""
+    write_tables([table], table.schema, path)
+
+
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:
+    """The same of several tables, one group of rows each."""
     part = path.with_name(path.name + ".part")
     try:
-        pq.write_table(table, part, compression="zstd")
+        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+            for table in tables:
+                writer.write_table(table)
         part.replace(path)
     except OSError as cause:
         raise unwritten(path, part, cause) from cause
@@ -168,21 +172,21 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
-    return _current(table, schema, path)
+    return current(table, schema, path)
 
 
-def _current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
-    """The table in today's columns; those that an earlier version lacks are null. Raises RecordError for a version that is not
-    read."""
-    found = (table.schema.metadata or {}).get(b"inferometer", b"none").decode()
-    kind = schema.metadata[b"inferometer"].decode().partition("/")[0]
-    versions = [f"{kind}/{version}" for version in READ[kind]]
-    if found not in versions:
-        raise RecordError(f"{path.name}: of version {found}; this program reads {' and '.join(versions)}")
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """A sealed record with these columns, in parts of PIECE_ROWS rows at most, the first of which is empty; with `text` as well
+    if it is of an earlier version, which did not count it. Raises RecordError as `read_table` does."""
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.schema_arrow
+            current(found.empty_table(), RECORD, path)
+            wanted = [*columns] if "text_chars" in found.names else [*columns, "text"]
+            schema = pa.schema([RECORD.field(name) for name in wanted], RECORD.metadata)
+            yield schema.empty_table()
+            there = [name for name in wanted if name in found.names]
+            for batch in file.iter_batches(PIECE_ROWS, columns=there):
+                yield current(pa.Table.from_batches([batch]), schema, path)
+    except (OSError, pa.ArrowInvalid) as cause:
+        raise file_error(_unreadable(path, cause), cause) from cause

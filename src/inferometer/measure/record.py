@@ -1,7 +1,7 @@
 """The sealed record as numpy columns.
 
 One row is one request that ended. What a request has many of (its stream events) is ragged: one flat array of values and
-one of offsets, row i owning `values[offsets[i]:offsets[i + 1]]`, taken from Arrow's buffers without a copy.
+one of offsets, row i owning `values[offsets[i]:offsets[i + 1]]`.
 
 | Arrow                   | here                                                                      |
 | ----------------------- | ------------------------------------------------------------------------- |
@@ -27,8 +27,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inferometer.errors import RecordError
+from inferometer.journal import text_counts
 from inferometer.journal.schema import EventClass, Outcome, Phase
 from inferometer.measure.event_waits import event_waits
+from inferometer.measure.record_columns import (
+    Gathered,
+    GatheredColumn,
+    GatheredLists,
+    GatheredNames,
+    chunked,
+    filled,
+    ints,
+    ragged,
+    ragged_bytes,
+)
 from inferometer.units import NS_PER_MS
 
 Ints = NDArray[np.int64]
@@ -88,11 +100,13 @@ class Pulse:
     @classmethod
     def from_table(cls, table: pa.Table) -> Pulse:
         """From a PULSE table; a missing column is a RecordError."""
-        worker, t_ns = _ints(table, "worker"), _ints(table, "t_ns")
+        worker, t_ns = (ints(table, name).astype(np.int64) for name in ("worker", "t_ns"))
         order = np.lexsort((t_ns, worker))
         rest = ("cpu_ns", "reads", "stall_max_ns", "clock_offset_ns")
-        ints = {name: _ints(table, name)[order] for name in rest}
-        return cls(worker[order], t_ns[order], **ints, run_delay_ns=_column(table, "run_delay_ns")[order])
+        columns = {name: ints(table, name).astype(np.int64)[order] for name in rest}
+        waited = chunked(table, "run_delay_ns")
+        delays = Column(filled(waited).astype(np.int64), np.asarray(pc.is_valid(waited).to_numpy(), np.bool_))
+        return cls(worker[order], t_ns[order], **columns, run_delay_ns=delays[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +287,7 @@ class Record:
     @classmethod
     def from_tables(
         cls,
-        record: pa.Table,
+        record: pa.Table | Iterable[pa.Table],
         pulse: pa.Table,
         *,
         interrupted: bool = False,
@@ -284,51 +298,19 @@ class Record:
         single_use: bool = False,
         own_cpu: OwnCpu | None = None,
     ) -> Record:
-        """Read a RECORD table and a PULSE table (journal/schema.py). `classes`: the names of the requests' classes.
-        `single_use`: see RunFacts.
+        """Read a RECORD table, whole or in parts, and a PULSE table (journal/schema.py). `classes`: the names of the requests'
+        classes. `single_use`: see RunFacts.
 
         `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. Raises RecordError where the tables
         contradict themselves.
         """
         pulses = Pulse.from_table(pulse)
-        event_ns, offsets = _ragged(record, "event_ns")
-        emitted_ns, emitted_offsets = _ragged(record, "emitted_ns")
-        event_class, class_offsets = _bytes(record, "event_class")
-        if not np.array_equal(np.diff(offsets), np.diff(class_offsets)):
-            raise RecordError("the record is damaged: a request has not as many event classes as event times")
-        columns: dict[str, Any] = {name: _ints(record, name) for name in _REQUIRED}
-        columns |= {name: _column(record, name) for name in _NULLABLE}
-        firsts: dict[str, Any] = {
-            name: _ints(record, name) for name in ("first_text", "first_visible", "first_answer")
-        }
-        counts = np.diff(offsets)
-        for name, at in firsts.items():
-            if bool(((at >= counts) | (at < -1)).any()):
-                raise RecordError(f"the record is damaged: {name} points past a request's last event")
-        worker = _ints(record, "worker")
         source = timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user")
-        waits, waits_known = _waits(record, source, event_ns, offsets, columns)
+        parts = _Parts(source)
+        for part in [record] if isinstance(record, pa.Table) else record:
+            parts.add(part)
         return cls(
-            **columns,
-            **firsts,
-            measured=_ints(record, "phase") == Phase.MEASURE,
-            lead=_ints(record, "phase") == Phase.LEAD,
-            worker=worker,
-            event_ns=event_ns,
-            event_class=event_class,
-            event_offsets=offsets,
-            emitted_ns=emitted_ns,
-            emitted_offsets=emitted_offsets,
-            event_wait_ns=waits,
-            waits_known=waits_known,
-            outcome=_labels(record, "outcome"),
-            finish_reason=_labels(record, "finish_reason"),
-            text_chars=_column(record, "text", pc.utf8_length),
-            text_bytes=_column(record, "text", _shown_bytes),
-            text_lossy=_column(record, "text", _lossy).values > 0,
-            text_unseen=_column(record, "text", _unseen).values,
-            text_words=_column(record, "text", _words).values,
-            request_class=_classed(record, classes),
+            **parts.fields(classes),
             pulse=pulses,
             timestamp_source=source,
             interrupted=interrupted,
@@ -376,121 +358,119 @@ _NULLABLE = (
 )
 
 
-def _waits(
-    record: pa.Table, source: TimestampSource, event_ns: Ints, offsets: Ints, columns: dict[str, Any]
-) -> tuple[Ints, bool]:
-    """How much earlier each event may have come, and whether that is known. Without kernel stamps a read is stamped when it is
+_FIRSTS = ("first_text", "first_visible", "first_answer")
+COLUMNS = (
+    *_REQUIRED,
+    *_NULLABLE,
+    *_FIRSTS,
+    *("phase", "worker", "event_ns", "event_class", "emitted_ns", "merged_event", "merged_ns"),
+    *("outcome", "finish_reason", "request_class", *text_counts.NAMES),
+)
+"""What is read of a RECORD table; of one of an earlier version `text` as well."""
+
+
+class _Parts:
+    """The columns of a record as it is read part by part."""
+
+    def __init__(self, source: TimestampSource) -> None:
+        self._source = source
+        names = ("phase", "worker", "text_lossy", "text_unseen", "text_words", *_REQUIRED, *_FIRSTS)
+        self._ints = {name: Gathered(np.int64) for name in names}
+        columns = ("request_class", "text_chars", "text_bytes", *_NULLABLE)
+        self._columns = {name: GatheredColumn() for name in columns}
+        self._names = {name: GatheredNames() for name in ("outcome", "finish_reason")}
+        self._events, self._emitted = GatheredLists(np.int64), GatheredLists(np.int64)
+        self._classes, self._waits = Gathered(np.uint8), Gathered(np.int64)
+        self._waits_known = True
+
+    def add(self, part: pa.Table) -> None:
+        """The next rows. Raises RecordError where they contradict themselves."""
+        for name in (*_REQUIRED, *_FIRSTS, "phase", "worker"):
+            self._ints[name].add(ints(part, name))
+        for name in ("request_class", *_NULLABLE):
+            self._columns[name].add(chunked(part, name))
+        for name, names in self._names.items():
+            names.add(chunked(part, name))
+        counted = _text_counts(part)
+        for name in ("text_chars", "text_bytes"):
+            self._columns[name].add(counted[name])
+        for name in ("text_lossy", "text_unseen", "text_words"):
+            self._ints[name].add(filled(counted[name].cast(pa.int32())))
+        self._add_events(part)
+
+    def _add_events(self, part: pa.Table) -> None:
+        event_ns, offsets = ragged(part, "event_ns")
+        event_class, class_offsets = ragged_bytes(part, "event_class")
+        counts = np.diff(offsets)
+        if not np.array_equal(counts, np.diff(class_offsets)):
+            raise RecordError("the record is damaged: a request has not as many event classes as event times")
+        for name in _FIRSTS:
+            at = ints(part, name)
+            if bool(((at >= counts) | (at < -1)).any()):
+                raise RecordError(f"the record is damaged: {name} points past a request's last event")
+        waits = _waits(part, self._source, event_ns, offsets)
+        self._waits_known = self._waits_known and waits is not None
+        self._waits.add(np.broadcast_to(np.int64(0), len(event_ns)) if waits is None else waits)
+        self._events.add(event_ns, offsets)
+        self._classes.add(event_class)
+        self._emitted.add(*ragged(part, "emitted_ns"))
+
+    def fields(self, classes: Sequence[str]) -> dict[str, Any]:
+        """Those of a Record, after which this is empty."""
+        fields: dict[str, Any] = {name: gathered.whole() for name, gathered in self._ints.items()}
+        fields |= {name: Column(*gathered.whole()) for name, gathered in self._columns.items()}
+        fields |= {name: Labels(*gathered.whole()) for name, gathered in self._names.items()}
+        phase = fields.pop("phase")
+        fields["measured"], fields["lead"] = phase == Phase.MEASURE, phase == Phase.LEAD
+        fields["text_lossy"] = fields["text_lossy"] > 0
+        fields["request_class"] = _classed(fields["request_class"], classes)
+        fields["event_ns"], fields["event_offsets"] = self._events.whole()
+        fields["emitted_ns"], fields["emitted_offsets"] = self._emitted.whole()
+        fields["event_class"], waits = self._classes.whole(), self._waits.whole()
+        known = fields["waits_known"] = self._waits_known
+        fields["event_wait_ns"] = waits if known else np.zeros(len(waits), np.int64)
+        return fields
+
+
+def _waits(record: pa.Table, source: TimestampSource, event_ns: Ints, offsets: Ints) -> Ints | None:
+    """How much earlier each event may have come; None: not known. Without kernel stamps a read is stamped when it is
     done, late by the longest wait of its answer's reads at most."""
-    merged = _chunked(record, "merged_event")
-    if merged.null_count:
-        return np.zeros(len(event_ns), np.int64), False
+    if chunked(record, "merged_event").null_count:
+        return None
     sizes = np.diff(offsets)
     if source == "user":
-        waits = np.repeat(columns["lag_ns"], sizes)
+        waits = np.repeat(ints(record, "lag_ns"), sizes)
     else:
-        at, each = _ragged(record, "merged_event")
-        waited, _ = _ragged(record, "merged_ns")
+        at, each = ragged(record, "merged_event")
+        if not len(at):
+            return np.broadcast_to(np.int64(0), len(event_ns))
+        waited, _ = ragged(record, "merged_ns")
         begun = at.astype(np.int64) + np.repeat(offsets[:-1], np.diff(each))
         inside = (begun >= 0) & (begun < len(event_ns))  # events that a fault cut off are not there
         waits = event_waits(event_ns, offsets, begun[inside], waited[inside])
-    submit = columns["t_submit"]
-    since = event_ns - np.repeat(submit.values, sizes)
-    return np.where(np.repeat(submit.valid, sizes), np.clip(since, 0, waits), waits), True
+    submit = chunked(record, "t_submit")
+    since = event_ns - np.repeat(filled(submit), sizes)
+    sent = np.asarray(pc.is_valid(submit).to_numpy(), np.bool_)
+    return np.where(np.repeat(sent, sizes), np.clip(since, 0, waits), waits)
 
 
-_UNSEEN = (
-    "[\\x00-\\x08\\x0e-\\x1f\\x7f\\p{Cf}\\x{115f}\\x{1160}\\x{3164}\\x{ffa0}\\x{2800}\\x{fe00}-\\x{fe0f}]"
-)
-"""Characters that nobody sees and that are no white space; more of them in engines/visibility.py."""
+def _text_counts(part: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The counts of the record, or, in one of an earlier version, of its texts."""
+    if "text" in part.column_names and chunked(part, "text_chars").null_count == len(part):
+        texts = part.column("text")
+        counted = [text_counts.text_counts(chunk) for chunk in texts.chunks] or [
+            text_counts.text_counts(pa.array([], pa.string()))
+        ]
+        columns = map(pa.chunked_array, zip(*counted, strict=True))
+        return dict(zip(text_counts.NAMES, columns, strict=True))
+    return {name: chunked(part, name) for name in text_counts.NAMES}
 
 
-def _shown_bytes(texts: Any) -> Any:
-    """UTF-8 bytes of each text without what nobody sees."""
-    return pc.binary_length(pc.replace_substring_regex(texts, _UNSEEN, ""))
-
-
-_JOINED = "([^\\x00-\\x7f\\p{Cf}\\x{2800}])" + _UNSEEN + "{1,2}"
-"""A character beyond ASCII, and what joins it to the next or says how it is drawn: parts of one sign."""
-
-
-def _unseen(texts: Any) -> Any:
-    """Characters that nobody sees, but for those that belong to a sign that is seen."""
-    alone = pc.replace_substring_regex(texts, _JOINED, "\\1")
-    return pc.subtract(pc.utf8_length(alone), pc.utf8_length(pc.replace_substring_regex(alone, _UNSEEN, "")))
-
-
-def _words(texts: Any) -> Any:
-    """Words of each text: what stands between white space and can be seen. No tokenizer in use makes one token of two, since
-    they all cut a text at its white space first, so these are the fewest tokens that it can have."""
-    return pc.count_substring_regex(pc.replace_substring_regex(texts, _UNSEEN, ""), "\\S+")
-
-
-def _lossy(texts: Any) -> Any:
-    """1 where a text holds the replacement character U+FFFD, else 0; null where there is none."""
-    return pc.cast(pc.match_substring(texts, "\ufffd"), pa.int64())
-
-
-def _chunked(table: pa.Table, name: str) -> pa.ChunkedArray:
-    if name not in table.column_names:
-        raise RecordError(f"the record has no column `{name}`")
-    return table.column(name)
-
-
-def _ints(table: pa.Table, name: str) -> Ints:
-    column = _chunked(table, name)
-    if column.null_count:
-        raise RecordError(f"the record is damaged: column `{name}` holds nulls")
-    return np.asarray(column.to_numpy(), np.int64)
-
-
-def _column(table: pa.Table, name: str, through: Any = None) -> Column:
-    column = _chunked(table, name)
-    if through is not None:
-        column = through(column)
-    # pyarrow turns integers with nulls into doubles; filling them first keeps every nanosecond.
-    values = np.asarray(pc.fill_null(column, 0).to_numpy(), np.int64)
-    return Column(values, np.asarray(pc.is_valid(column).to_numpy(), np.bool_))
-
-
-def _labels(table: pa.Table, name: str) -> Labels:
-    coded = _one_array(table, name, pa.string()).dictionary_encode()
-    codes = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
-    return Labels(codes, tuple(coded.dictionary.to_pylist()))
-
-
-def _classed(table: pa.Table, names: Sequence[str]) -> Labels:
-    column = _column(table, "request_class")
+def _classed(column: Column, names: Sequence[str]) -> Labels:
     codes = np.where(column.valid, column.values, -1)
     if bool((codes >= len(names)).any()):
         raise RecordError("the record is damaged: a request is of a class that has no name")
     return Labels(codes, tuple(names))
-
-
-def _one_array(table: pa.Table, name: str, empty: pa.DataType) -> pa.Array:
-    chunks = _chunked(table, name).chunks
-    if len(chunks) == 1:
-        return chunks[0]
-    return pa.concat_arrays(chunks) if chunks else pa.array([], empty)
-
-
-def _ragged(table: pa.Table, name: str) -> tuple[Ints, Ints]:
-    array = _one_array(table, name, pa.list_(pa.int64()))
-    offsets = np.asarray(array.offsets.to_numpy(), np.int64)
-    values = np.asarray(array.values.to_numpy(zero_copy_only=False), np.int64)
-    return values[offsets[0] : offsets[-1]], offsets - offsets[
-        0
-    ]  # a sliced table owns only a part of the values
-
-
-def _bytes(table: pa.Table, name: str) -> tuple[NDArray[np.uint8], Ints]:
-    array = _one_array(table, name, pa.binary())
-    _, offset_buffer, data = array.buffers()
-    if len(array) == 0 or offset_buffer is None:
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    raw = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
-    offsets = raw.astype(np.int64)
-    values = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return values[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
 def between_ms(start: Column | Ints, end: Column | Ints) -> Floats:

@@ -42,6 +42,9 @@ UNCOUNTED = (NO_TOKENIZER, "learned")
 """Tokenizers whose count of a text is not the server's: a yardstick, or an estimate by a learned ratio."""
 
 
+KeepText = Literal["none", "errors", "all"]
+"""Whose text the record keeps: nobody's, that of answers that did not succeed, everybody's."""
+
 _SUT: Group = "System under test (declared)"
 
 
@@ -407,6 +410,13 @@ class Instrument(Part):
         NUMBER,
         Option("--workers", "Run", "N"),
     ] = 1
+    keep_text: Annotated[
+        KeepText,
+        Field(
+            description="Whose answers' text the record keeps: all, errors (failed requests) or none. All figures are the same."
+        ),
+        Option("--keep-text", "Run", "WHOSE"),
+    ] = "all"
 
 
 class Plan(Part):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
@@ -14,15 +15,15 @@ from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
 from inferometer.errors import InstrumentError, MachineError, PeerError, RecordError, in_words, shortage_of
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schema import PULSE, RECORD
-from inferometer.journal.seal import read_table, seal
+from inferometer.journal.schema import PULSE, Phase
+from inferometer.journal.seal import read_table, record_parts, seal
 from inferometer.judge.checks import CLIENT_LIMIT
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.lengths import Probed
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Record, Replay
+from inferometer.measure.record import COLUMNS, Record, Replay
 from inferometer.measure.request_times import RequestTimes, request_times
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
@@ -30,7 +31,7 @@ from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
 from inferometer.run.facts import as_measured, check_of_one_run, read_facts
 from inferometer.run.scraping import Scrapes, exported, settle
-from inferometer.run.warmup import warm_up_summary
+from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
 from inferometer.workload import tokenizers
 
 
@@ -59,7 +60,7 @@ class RunResult:
 def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
     """Seal the journal, end the scraping and evaluate the record. Raises RecordError."""
     try:
-        seal(folder, tokenizer.count_all, read_facts(folder).id)
+        _seal(folder, tokenizer)
         if scrapes is not None:
             settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
         return evaluate(folder)
@@ -96,6 +97,14 @@ def cut_short(folder: RunFolder, cause: BaseException) -> BaseException:
     return cause
 
 
+def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer) -> None:
+    """Seal the journal. Where text is not to be kept, the journal, which holds it, goes: the record has all else of it."""
+    keep = saved.read(folder.plan).instrument.keep_text
+    seal(folder, tokenizer.count_all, read_facts(folder).id, keep)
+    if keep != "all":
+        folder.remove_outcomes()
+
+
 def evaluate(folder: RunFolder) -> RunResult:
     """Measure, judge and report a sealed run. Raises RecordError."""
     result = assess(folder)
@@ -120,15 +129,16 @@ def assess(folder: RunFolder) -> Assessment:
     own = saved.read(folder.plan)
     check_of_one_run(folder, own, facts)
     plan = as_measured(own, facts)
-    table = read_table(folder.record, RECORD)
-    record = _record(folder, facts, table)
+    record = _record(folder, facts)
     scraped = exported(folder, plan, facts)
     server_metrics = scraped.translated
     samples = samples_of(plan, record)
     learned = facts.tokenizer.learned
     probed = Probed(None if learned is None else learned.template, facts.greeting)
     measurement = measure(plan, record, samples, server_metrics, probed)
-    warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
+    warm_up = warm_up_summary(
+        plan.load, _unmeasured(folder), record.t_taken, facts.warm_prefixes, server_metrics
+    )
     lookup = _lookup(folder, facts)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer)
     arrival = arrival_comparison(plan, measurement, record)
@@ -144,13 +154,19 @@ def requests_of(folder: RunFolder) -> RequestTimes:
     """The successful requests of a sealed run, as `assess` has them. Raises RecordError."""
     facts = read_facts(folder)
     plan = as_measured(saved.read(folder.plan), facts)
-    record = _record(folder, facts, read_table(folder.record, RECORD))
+    record = _record(folder, facts)
     return request_times(record, samples_of(plan, record))
 
 
-def _record(folder: RunFolder, facts: RunFacts, table: pa.Table) -> Record:
+def _unmeasured(folder: RunFolder) -> pa.Table:
+    """The rows of a sealed record that were sent before the measurement or around it."""
+    measured = pc.field("phase") == int(Phase.MEASURE)
+    return pa.concat_tables(part.filter(~measured) for part in record_parts(folder.record, WARM_UP_COLUMNS))
+
+
+def _record(folder: RunFolder, facts: RunFacts) -> Record:
     return Record.from_tables(
-        table,
+        record_parts(folder.record, COLUMNS),
         read_table(folder.pulse, PULSE),
         interrupted=facts.interrupted,
         timestamp_source=facts.timestamp_source,
@@ -184,11 +200,10 @@ def _replay(trace: TraceFacts) -> Replay:
 def recover(folder: RunFolder) -> RunResult:
     """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError."""
     plan = saved.read(folder.plan)
-    if not any(
-        folder.journal.glob("worker-*.arrows")
-    ):  # sealing nothing would replace a record and its reports
+    if any(folder.journal.glob("worker-*.arrows")):
+        _seal(folder, tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer.kind))
+    elif plan.instrument.keep_text == "all" or not folder.record.is_file():
+        # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
-    facts = read_facts(folder)
-    seal(folder, tokenizers.counter(plan.tokenizer, facts.tokenizer.kind).count_all, facts.id)
     settle(folder)
     return evaluate(folder)

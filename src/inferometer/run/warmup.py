@@ -28,6 +28,7 @@ from inferometer.documents.summary import WarmUp, WarmUpProbes, WarmUpVolume
 from inferometer.documents.workload import WarmPrefixes
 from inferometer.errors import PeerError
 from inferometer.journal.schema import Outcome, Phase
+from inferometer.measure.record import Ints
 from inferometer.measure.server import track
 from inferometer.plan.schema import Load
 from inferometer.telemetry.metrics.normalised import Translated
@@ -195,10 +196,8 @@ class _Sent(msgspec.Struct):
         return _latency_ms(self.outcome, self.t_submit, self.t_end)
 
 
-def drained_at(record: pa.Table) -> int | None:
-    """When the last request of the warm-up ended (ns on the run's clock); None without one."""
-    found: int | None = pc.max(record.filter(pc.field("phase") == int(Phase.WARMUP)).column("t_end")).as_py()
-    return found
+WARM_UP_COLUMNS = _Sent.__struct_fields__
+"""What `warm_up_summary` reads of a record."""
 
 
 def _gauge(scraped: Sequence[Translated], term: str, begin: int | None, end: float) -> float | None:
@@ -211,19 +210,23 @@ def _gauge(scraped: Sequence[Translated], term: str, begin: int | None, end: flo
 
 
 def warm_up_summary(
-    load: Load, record: pa.Table, prefixes: WarmPrefixes | None, scraped: Sequence[Translated] = ()
+    load: Load,
+    rows: pa.Table,
+    taken: Ints,
+    prefixes: WarmPrefixes | None,
+    scraped: Sequence[Translated] = (),
 ) -> WarmUp:
-    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `scraped`: the
-    server's own metrics over the run."""
-    rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(list(_Sent.__struct_fields__))
+    """`warm_up` of the summary. `rows`: those of a sealed record that are not measured, WARM_UP_COLUMNS; `taken`: when each
+    request of the record was taken up (ns). `prefixes`: what run.json says of them. `scraped`: the server's own metrics over
+    the run."""
     plain = msgspec.convert(rows.to_pylist(), list[_Sent])
     warm = [one for one in plain if one.phase == Phase.WARMUP]
     done = [one for one in warm if one.outcome == Outcome.OK]
     counts = [one.output_tokens_local if one.usage_output is None else one.usage_output for one in done]
     tokens = sum(count or 0 for count in counts)
-    end = drained_at(record)
-    later = record.filter(pc.field("t_taken") >= end).column("t_taken") if end is not None else None
-    next_ns = math.inf if later is None or not len(later) else pc.min(later).as_py()
+    end = max((one.t_end for one in warm), default=None)
+    later = taken[taken >= end] if end is not None else taken[:0]
+    next_ns: float = int(later.min()) if len(later) else math.inf
     return WarmUp(
         asked=WarmUpVolume(load.warmup, load.warmup_tokens),
         requests=len(warm),

@@ -70,11 +70,14 @@ def comparable(results: Sequence[EngineResult], at: int) -> list[int]:
 def _answers(result: EngineResult, folder: Path) -> list[_Answer]:
     if not result.runs:
         return []
-    texts = read_table(RunFolder.open(folder / result.runs[0]).record, RECORD).column("text").to_pylist()
+    table = read_table(RunFolder.open(folder / result.runs[0]).record, RECORD)
+    texts, sizes = (table.column(name).to_pylist() for name in ("text", "text_chars"))
     return [
         _Answer(one.prompt, texts[one.row] or "", one.finish_reason)
         for one in result.samples
-        if one.outcome == Outcome.OK and one.row is not None
+        if one.outcome == Outcome.OK
+        and one.row is not None
+        and (texts[one.row] is not None or not sizes[one.row])  # else its text was not kept
     ]
 
 

@@ -24,13 +24,13 @@ from inferometer.documents.summary import Summary
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schema import PULSE, RECORD
-from inferometer.journal.seal import read_table
+from inferometer.journal.schema import PULSE
+from inferometer.journal.seal import read_table, record_parts
 from inferometer.judge.comparison.bootstrap import Pooled, Sampled
 from inferometer.judge.comparison.compare import FIGURES, Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, Instrument, RunFacts, TokenCounting, forbidden
 from inferometer.judge.compliance.of_comparison import complied
-from inferometer.measure.record import Floats, Record
+from inferometer.measure.record import COLUMNS, Floats, Record
 from inferometer.measure.samples import Samples, values_of
 from inferometer.metrics.catalogue import METRICS, RATES, stem
 from inferometer.plan import saved
@@ -238,7 +238,7 @@ def read(path: Path) -> Run:
         ),
         instrument=Instrument(str(run.timestamp_source), summary.version),
     )
-    record = Record.from_tables(read_table(folder.record, RECORD), read_table(folder.pulse, PULSE))
+    record = Record.from_tables(record_parts(folder.record, COLUMNS), read_table(folder.pulse, PULSE))
     values = _values(summary)
     reference = tokens.tokenizer.method == "reference"
     return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference))

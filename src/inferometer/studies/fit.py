@@ -38,10 +38,10 @@ from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
-from inferometer.journal.schema import PULSE, RECORD, EventClass
-from inferometer.journal.seal import read_table
+from inferometer.journal.schema import PULSE, EventClass
+from inferometer.journal.seal import read_table, record_parts
 from inferometer.measure.measurement import Measurement, measure
-from inferometer.measure.record import Record
+from inferometer.measure.record import COLUMNS, Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
@@ -100,7 +100,7 @@ def fit_run(
     chosen = choose(preset, given)
     fields = {FIELDS[word.partition("=")[0]] for word in given}
     record = Record.from_tables(
-        read_table(folder.record, RECORD),
+        record_parts(folder.record, COLUMNS),
         read_table(folder.pulse, PULSE),
         interrupted=facts.interrupted,
         timestamp_source=facts.timestamp_source,

@@ -340,7 +340,7 @@ def _configuration(run: RunFacts) -> Data:
     observed = {
         "sut": to_data(run.sut),
         "workload": _without(part_values(run.plan.workload), "seed"),
-        "instrument": {**part_values(run.plan.instrument), **asdict(run.instrument)},
+        "instrument": {**_without(part_values(run.plan.instrument), "keep_text"), **asdict(run.instrument)},
     }
     return {name: plan.get(name) for name in COMPARED} | observed
 
