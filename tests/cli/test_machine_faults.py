@@ -47,6 +47,16 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     subprocess.run(["umount", str(place)], capture_output=True, check=False)
 
 
+def _unestimated(place: Path) -> list[str]:
+    """Flags of a load whose need of disk is not known beforehand: 400 prompts of a file, at 100 a second."""
+    path = place / "prompts.jsonl"
+    rows = (
+        {"prompt": f"Say something about the number {number}.", "output_tokens": 5} for number in range(400)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return ["--prompts", str(path), "--rate", "100", "--requests", "400", "--warmup", "0", "--quiet"]
+
+
 def _limited(*arguments: str, before: Callable[[], object]) -> subprocess.CompletedProcess[str]:
     """A run in a process of its own, which `before` limits first."""
     return subprocess.run(
@@ -68,14 +78,26 @@ def _reason(summary: dict[str, Any], code: str) -> str:
     return str(said)
 
 
-def test_a_disk_that_is_full_from_the_start_leaves_words_and_no_folder(disk: Callable[[str], Path]) -> None:
+def test_a_disk_that_is_full_from_the_start_leaves_words_and_no_folder(
+    disk: Callable[[str], Path], tmp_path: Path
+) -> None:
     """Exit code 71, not the 2 of a wrong plan; the file and what to do are named."""
     out = disk("16k") / "runs"
-    code, _, stderr = finish("run", *LOAD, "--requests", "400", "--out", str(out))
+    code, _, stderr = finish("run", *_unestimated(tmp_path), "--out", str(out))
     assert code == 71
     assert "; ".join(SHORTAGES["disk"]) in stderr
     assert "a file:" not in stderr
     assert not out.exists() or not list(out.iterdir())
+
+
+def test_a_disk_that_has_less_than_the_run_needs_is_refused_before_it(disk: Callable[[str], Path]) -> None:
+    """Exit code 71; what is needed and what is free are named, and nothing is left."""
+    out = disk("260k") / "runs"
+    code, _, stderr = finish("run", *LOAD, "--requests", "400", "--out", str(out))
+    assert code == 71
+    assert "this run needs about" in stderr
+    assert "--keep-text none" in stderr
+    assert not list(out.iterdir())
 
 
 def test_a_disk_that_fills_up_while_measuring_loses_nothing_that_was_written(
@@ -83,7 +105,7 @@ def test_a_disk_that_fills_up_while_measuring_loses_nothing_that_was_written(
 ) -> None:
     """The worker's share ends, the words hint at `recover`, and that rebuilds every row from a copy; never as VALID."""
     out = disk("260k") / "runs"
-    code, _, stderr = finish("run", *LOAD, "--requests", "400", "--out", str(out))
+    code, _, stderr = finish("run", *_unestimated(tmp_path), "--out", str(out))
     assert code == 71
     assert SHORTAGES["disk"][0] in stderr
     folder = only(out)

@@ -33,6 +33,7 @@ from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
 from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
+from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
 from inferometer.run.preparation import Prepared, prepared
@@ -74,6 +75,7 @@ def conduct(
                 workers = WorkerPool(plan.instrument.workers, folder.log)
             with workers as pool:
                 plan, source = sourced(plan, ui.note)
+                announce_need(plan, source, folder, ui)
                 given = load_tokenizer(plan, source)
                 find = partial(reach, plan, source, embedded, key, given, stack, ui.note)
                 brief = partial(_brief, scrapes, plan, key)

@@ -32,6 +32,7 @@ from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.target import Target
 from inferometer.plan.workload import PromptsWorkload
+from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import first_facts, last_facts, write_facts
 from inferometer.run.requests import RequestWriter, Served, requests_of
@@ -75,6 +76,7 @@ def simulate(
     plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
     try:
+        announce_need(plan, source, folder, ui)
         tokenizer = tokenizers.load(plan.tokenizer)
         source.check_tokenizer(tokenizer)
         served = _simulated_server(plan)
@@ -128,7 +130,7 @@ def _without_server(plan: Plan) -> Plan:
             "target": kept,
             "workload": workload,
             "sut": Sut(),
-            "instrument": Instrument(),
+            "instrument": Instrument(keep_text=plan.instrument.keep_text),
             "server_metrics": ServerMetrics(enabled=False),
         }
     )
