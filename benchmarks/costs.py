@@ -100,7 +100,8 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
         journal.add_pulse(at, at // 3, 0, 1, 1_000, 1_000, 1_000, 0, streams, sent, sent, sent * TOKENS)
     journal.flush()
     journal.close()
-    facts = _facts(plan)
+    counted = TokenizerFacts(name="cl100k_base", version="", vocab_size=100_256, source="synthetic")
+    facts = synthetic_facts(plan, counted)
     seal(folder, lambda texts: [TOKENS] * len(texts), facts.id)
     write_facts(folder, facts)
     return folder
@@ -121,7 +122,8 @@ def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
     return exchange
 
 
-def _facts(plan: Plan) -> RunFacts:
+def synthetic_facts(plan: Plan, tokenizer: TokenizerFacts) -> RunFacts:
+    """What run.json says of a run that was made up."""
     now = time.time_ns()
     return RunFacts(
         schema=RUN_SCHEMA,
@@ -150,7 +152,7 @@ def _facts(plan: Plan) -> RunFacts:
         models=("truth",),
         server=None,
         environment=environment(),
-        tokenizer=TokenizerFacts(name="cl100k_base", version="", vocab_size=100_256, source="synthetic"),
+        tokenizer=tokenizer,
     )
 
 

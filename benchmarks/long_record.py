@@ -1,0 +1,245 @@
+"""Benchmark of the record of a long run: what it takes to seal it and to report it.
+
+`python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S]` makes the journal of such a run without
+a server, as two workers would have written it: open loop, answers streamed token by token, batches of 0.8 s. Then it lets
+processes of their own seal it, report it, and recover it, and prints of each the time, the requests per second and the largest
+resident memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks import instrument
+from benchmarks.costs import synthetic_facts
+from benchmarks.figure import Figure, Note, at_least, at_most
+from benchmarks.loads import Bench
+from inferometer.documents.workload import TokenizerFacts
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import BATCH
+from inferometer.journal.schema import OUTCOME, PULSE, SCHEDULE, EventClass, Phase
+from inferometer.journal.writer import StreamFile
+from inferometer.plan import saved
+from inferometer.plan.lengths import fixed
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.target import Target
+from inferometer.plan.workload import StandardWorkload
+from inferometer.run.facts import write_facts
+
+WORKERS = 2
+FLUSH_S = 0.8
+GIB = 1 << 30
+WORDS = "the quick brown fox jumps over the lazy dog and runs away from it through high grass "
+NAIVE = "na\u00efve "
+"""One text in eight is not plain ASCII."""
+ORIGIN = 10**15
+FIRST_MS, GAP_MS = 60.0, 12.0
+
+Ints = NDArray[np.int64]
+
+
+def long_record(bench: Bench) -> Iterator[Figure | Note]:
+    """A million requests of eight tokens, then fewer whose answers hold more than 2 GiB of text."""
+    small = bench.quick
+    yield from measured(10_000 if small else 1_000_000, tokens=8, text=40, rate=2_000.0)
+    if not small:
+        yield from measured(1_000_000, tokens=8, text=2_300, rate=2_000.0)
+
+
+def measured(requests: int, *, tokens: int, text: int, rate: float) -> Iterator[Figure]:
+    """What it takes to seal, report and recover such a record."""
+    name = f"{requests:,} requests of {tokens} tokens, {text:,} bytes of text"
+    with tempfile.TemporaryDirectory(prefix="inferometer-long-") as parent:
+        began = time.monotonic()
+        folder = journal_of(Path(parent), requests, tokens=tokens, text=text, rate=rate)
+        yield Figure(f"{name}: made", time.monotonic() - began, "s")
+        for step in ("seal", "report", "recover"):
+            command = [str(instrument.COMMAND), step, str(folder.path), "--json"]
+            if step == "seal":
+                command = [sys.executable, "-m", "benchmarks.long_record", "--seal", str(folder.path)]
+            seconds, cpu, peak = _timed(command)
+            yield Figure(f"{name}: {step}", seconds, "s")
+            yield Figure(f"{name}: {step}, CPU time", cpu, "s")
+            yield Figure(f"{name}: {step}", requests / seconds, "requests/s", at_least(100_000.0), 0)
+            yield Figure(f"{name}: {step}, peak memory", peak / GIB, "GiB", at_most(2.0), 2)
+        for label, path in (("journal", folder.journal), ("sealed record", folder.record)):
+            size = sum(one.stat().st_size for one in path.iterdir()) if path.is_dir() else path.stat().st_size
+            yield Figure(f"{name}: {label}", size / requests, "B/request", digits=0)
+
+
+def _timed(command: Sequence[str]) -> tuple[float, float, float]:
+    """Seconds that a command took, of the clock and of CPU time, and the most bytes it had resident. Raises RuntimeError with
+    its words."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=words)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
+        process.returncode = code
+        words.seek(0)
+        if code not in instrument.JUDGED:
+            raise RuntimeError(f"{' '.join(command)}: exit code {code}\n{words.read().decode()}")
+    return (
+        seconds,
+        used.ru_utime + used.ru_stime,
+        used.ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10),
+    )
+
+
+def journal_of(parent: Path, requests: int, *, tokens: int, text: int, rate: float) -> RunFolder:
+    """The folder of a run that ended, not sealed yet."""
+    plan = Plan(
+        target=Target(url="http://127.0.0.1:1", model="truth"),
+        load=Load(rate=rate, requests=requests, warmup=0),
+        workload=StandardWorkload(input_tokens=fixed(64), output_tokens=fixed(tokens)),
+    )
+    folder = RunFolder.create(parent, "long", time.time_ns())
+    folder.plan.write_bytes(saved.to_json(plan))
+    noise = np.random.default_rng(1)
+    due = np.cumsum(noise.exponential(1e9 / rate, requests)).astype(np.int64)
+    _write_schedule(folder.schedule, due, tokens)
+    for worker in range(WORKERS):
+        _write_worker(folder, worker, due, noise, tokens, text)
+    write_facts(folder, synthetic_facts(plan, TokenizerFacts(name="none", kind="none")))
+    return folder
+
+
+def _write_schedule(path: Path, due: Ints, tokens: int) -> None:
+    body = b'{"model":"truth","messages":[{"role":"user","content":"%s"}],"max_tokens":8,"stream":true}'
+    body = body.replace(b"%s", b"word " * 64)
+    values: dict[str, Any] = {
+        "phase": int(Phase.MEASURE), "body": body, "nonce_at": -1, "nonce_len": 0, "input_tokens_asked": 64,
+        "input_tokens_sent": 64, "output_tokens_asked": tokens, "input_tokens_shared": 0,
+        "input_tokens_repeated": 0, "turn": 0, "turns": 1, "think_ns": 0, "own_at": -1, "own_len": 0,
+    }  # fmt: skip
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
+        for at in range(0, len(due), BATCH):
+            here = due[at : at + BATCH]
+            columns = _columns(SCHEDULE, len(here), values, index=np.arange(at, at + len(here)), due_ns=here)
+            writer.write_batch(pa.record_batch(columns, schema=SCHEDULE))
+
+
+def _columns(schema: pa.Schema, rows: int, values: dict[str, Any], **given: Any) -> list[pa.Array]:
+    """Columns of a schema: `given` as arrays, `values` the same in each row, the others null."""
+    found = []
+    for field in schema:
+        if field.name in given:
+            column = given[field.name]
+            found.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
+        elif field.name in values:
+            found.append(pa.repeat(pa.scalar(values[field.name], field.type), rows))
+        else:
+            found.append(pa.nulls(rows, field.type))
+    return found
+
+
+def _write_worker(
+    folder: RunFolder, worker: int, due: Ints, noise: np.random.Generator, tokens: int, text: int
+) -> None:
+    """The streams of a worker: outcomes in the order of their ends, a batch for each flush, and pulses."""
+    rows = np.arange(worker, len(due), WORKERS)
+    first = due[rows] + (noise.gamma(4.0, FIRST_MS / 4.0, len(rows)) * 1e6).astype(np.int64)
+    ends = first + int(GAP_MS * 1e6) * tokens
+    order = np.argsort(ends, kind="stable")
+    flushed = np.arange(0, ends.max() + 2 * FLUSH_S * 1e9, FLUSH_S * 1e9)
+    edges = np.searchsorted(ends[order], flushed)
+    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME)
+    for start, end in pairwise(edges):
+        here = order[start:end]
+        if len(here):
+            stream.append(_outcomes(rows[here], due[rows[here]], first[here], worker, noise, tokens, text))
+    stream.close()
+    _write_pulses(folder.journal / f"pulse-{worker}.arrows", worker, np.sort(due[rows]), ends[order], tokens)
+
+
+def _write_pulses(path: Path, worker: int, due: Ints, ends: Ints, tokens: int) -> None:
+    at = np.arange(0, int(ends[-1]), 250_000_000)
+    sent, finished = np.searchsorted(due, at), np.searchsorted(ends, at)
+    values: dict[str, Any] = {
+        "worker": worker, "run_delay_ns": 0, "reads": 100, "lag_sum_ns": 1_000_000, "lag_max_ns": 60_000,
+        "stall_max_ns": 1_000_000, "clock_offset_ns": 10**18,
+    }  # fmt: skip
+    stream = StreamFile(path, PULSE)
+    stream.append(
+        _columns(
+            PULSE,
+            len(at),
+            values,
+            t_ns=ORIGIN + at,
+            cpu_ns=at // 10,
+            in_flight=sent - finished,
+            sent=sent,
+            finished=finished,
+            events=finished * tokens,
+        )
+    )
+    stream.close()
+
+
+def _outcomes(
+    index: Ints, due: Ints, first: Ints, worker: int, noise: np.random.Generator, tokens: int, text: int
+) -> list[pa.Array]:
+    count, events = len(index), tokens + 2
+    steps = noise.normal(GAP_MS * 1e6, 1e6, (count, events)).astype(np.int64)
+    steps[:, 0], steps[:, -1] = 0, 0
+    at = (ORIGIN + first)[:, None] + np.cumsum(steps, axis=1)
+    kinds = bytes([EventClass.CONTENT] * tokens + [EventClass.FINISH, EventClass.DONE])
+    words = (WORDS * (text // len(WORDS) + 2))[:text]
+    other = (NAIVE + words)[:text]
+    sent = ORIGIN + due + 30_000
+    values: dict[str, Any] = {
+        "cycle": 0, "phase": int(Phase.MEASURE), "worker": worker, "event_class": kinds, "emitted_ns": [],
+        "first_text": 0, "first_visible": 0, "first_answer": 0, "outcome": "ok", "status": 200,
+        "finish_reason": "length", "usage_input": 64, "usage_output": tokens, "attempts": 1,
+        "merged_event": [], "merged_ns": [],
+    }  # fmt: skip
+    return _columns(
+        OUTCOME, count, values, index=index, t_intended=ORIGIN + due, t_taken=ORIGIN + due + 8_000,
+        t_send=sent, t_submit=sent, t_first_byte=at[:, 0], t_end=at[:, -1],
+        event_ns=pa.ListArray.from_arrays(
+            pa.array(np.arange(count + 1, dtype=np.int32) * events), pa.array(at.ravel())
+        ),
+        text=pa.array([other if one % 8 == 0 else words for one in index.tolist()], pa.string()),
+        lag_ns=noise.integers(5_000, 60_000, count), submit_ns=noise.integers(8_000, 30_000, count),
+    )  # fmt: skip
+
+
+def _seal(path: Path) -> None:
+    from inferometer.journal.seal import seal
+    from inferometer.run.facts import read_facts
+
+    folder = RunFolder.open(path)
+    seal(folder, lambda texts: [None] * len(texts), read_facts(folder).id)
+
+
+def main(given: Sequence[str]) -> None:
+    """See the head."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.long_record")
+    parser.add_argument("requests", nargs="?", type=int, default=10_000_000)
+    parser.add_argument("--tokens", type=int, default=8)
+    parser.add_argument("--text", type=int, default=40)
+    parser.add_argument("--rate", type=float, default=2_000.0)
+    parser.add_argument("--seal", type=Path)
+    words = parser.parse_args(given)
+    if words.seal is not None:
+        _seal(words.seal)
+        return
+    for row in measured(words.requests, tokens=words.tokens, text=words.text, rate=words.rate):
+        print(f"{row.label}: {row.value:,.{row.digits}f} {row.unit}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
