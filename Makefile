@@ -1,7 +1,7 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format floors lock audit release engines test-engines campaign bench bench-peers \
+.PHONY: help run test test-fast lint format fuzz floors lock audit release engines test-engines campaign bench bench-peers \
 	setup clean
 
 PYTHON ?= python3
@@ -22,6 +22,7 @@ FLOOR_TESTS := protocol dialects journal measure/test_stats.py plan/test_plan_pa
 	telemetry/test_scrape_record.py telemetry/test_metric_statistics.py workload/test_tokenizer_loading.py \
 	workload/test_prompts.py workload/test_nonces.py report/test_card_picture.py server/test_openai_bodies.py \
 	cli/test_end_to_end.py
+FUZZ_S ?= 3600
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +53,9 @@ lint: $(STAMP) ## Format check, lint, types
 format: $(STAMP) ## Format and fix
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
+
+fuzz: $(STAMP) ## Fuzz every reader, an hour together (FUZZ_S: seconds); findings stay in fuzz/found
+	$(VENV)/bin/python -m fuzz --seconds $(FUZZ_S) $(ARGS)
 
 .floors/.installed: pyproject.toml Makefile requirements/floors.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info[:2] == (3, 11) else "The lowest versions are for the lowest Python: make floors PYTHON=python3.11")'

@@ -112,3 +112,10 @@ def test_an_objective_is_met_on_the_right_side_only() -> None:
     assert Slo.parse("success_rate>=1").met_by(1)
     assert not Slo.parse("output_tok_s>10").met_by(10)
     assert not Slo.parse("ttft_p99<500ms").met_by(math.nan)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, {}, {"metric": "ttft"}, {"ttft_p99": "1s"}])
+def test_an_objective_that_is_no_text_is_a_problem(value: dict[str, object]) -> None:
+    """A mapping in a plan file has no members that could be supplied: the whole is refused, with an example."""
+    with pytest.raises(ValueError, match="an objective is text such as ttft_p99<500ms"):
+        Slo.model_validate(value)

@@ -69,7 +69,7 @@ class Slo(BaseModel):
     def _from_text(cls, value: Any) -> Any:
         if isinstance(value, str):
             return _fields(value)
-        if isinstance(value, dict | Slo):
+        if isinstance(value, Slo) or (isinstance(value, dict) and value.keys() == cls.model_fields.keys()):
             return value
         raise ValueError(f"an objective is text such as {_EXAMPLES}, not {value!r}")
 

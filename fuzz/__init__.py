@@ -1,0 +1,1 @@
+"""Fuzzers of everything that reads what others wrote: one target a file, its corpus in corpus/ (README.md)."""
