@@ -1,11 +1,13 @@
-"""`python -m benchmarks.trial [sockets]`: the whole trial, or the part over sockets, as the tables of docs/trial.md."""
+"""`python -m benchmarks.trial [sockets | campaigns [WORD...]]`: the whole trial, or the part over sockets, or that of campaigns
+(of which the family or the name holds a WORD), as the tables of docs/trial.md."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.trial import Trial, effect, found, held, loopback
+from benchmarks.trial import Trial, campaigns, effect, found, held, loopback
+from benchmarks.trial.campaigns.situation import found as carried_out
 from benchmarks.trial.defects import Found
 
 
@@ -41,10 +43,26 @@ def planted(cases: Iterable[Found]) -> Iterator[str]:
         yield f"| {one.defect.family} | {one.defect.name} | {effect(one)} | {one.case.status}{wrong} | {reasons} |"
 
 
+def of_campaigns(words: Sequence[str]) -> Iterator[str]:
+    """A row for each test of each campaign as it ends, then the counts."""
+    yield from campaigns.HEAD
+    done = []
+    for one in campaigns.situations():
+        if not words or any(word in f"{one.family} {one.name}" for word in words):
+            done.append(carried_out(one))
+            yield from campaigns.rows(done[-1])
+    yield ""
+    yield from campaigns.counts(done)
+
+
 def main() -> int:
     """Print the page's tables."""
-    sockets = "sockets" in sys.argv[1:]
-    for line in planted(found(one) for one in loopback.defects()) if sockets else page(held()):
+    part, *words = sys.argv[1:] or [""]
+    if part == "campaigns":
+        lines = of_campaigns(words)
+    else:
+        lines = planted(found(one) for one in loopback.defects()) if part == "sockets" else page(held())
+    for line in lines:
         print(line, flush=True)
     return 0
 

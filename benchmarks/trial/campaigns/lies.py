@@ -1,0 +1,77 @@
+"""Servers that report what is not so, and switches that do nothing: counts, lengths, caches, filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from benchmarks.trial.campaigns.carrying import ENGINE, FIXED, as_on, asked, said
+from benchmarks.trial.campaigns.situation import Situation
+from benchmarks.trial.campaigns.stands import Overrunning, Rewrite, Rewriting, SilentAndStuck, Stuck, column
+
+COUNTS = ("token_counts", "output_length")
+POINTS = 10.0
+"""Per cent of TTFT, by which a reduction may be off."""
+
+
+def counting(factor: float) -> Rewrite:
+    """The server reports so many times the output tokens that it made."""
+    return column(
+        "usage_output", lambda values: [None if one is None else round(factor * one) for one in values]
+    )
+
+
+def _counts() -> Iterator[Situation]:
+    family = "counts and lengths"
+    wanted = asked("throughput")
+    for name, factor in (("twice what was made", 2.0), ("four fifths of what was made", 0.8)):
+        yield Situation(
+            f"usage {name}, `throughput`", family, partial(said, wanted, partial(Rewriting, ENGINE, counting(factor))),
+            as_on(wanted, ENGINE), COUNTS,
+        )  # fmt: skip
+    longer, shorter = (2.0, "makes twice as many tokens as asked"), (0.5, "makes half of the tokens asked")
+    for test, (factor, does) in (
+        ("throughput", longer),
+        ("throughput", shorter),
+        ("itl", longer),
+        ("capacity", shorter),
+    ):
+        fixed = asked(test, flags=FIXED)
+        yield Situation(
+            f"{does}, `{test}`", family, partial(said, fixed, partial(Overrunning, ENGINE, factor)),
+            as_on(fixed, ENGINE), COUNTS,
+        )  # fmt: skip
+
+
+def _caches() -> Iterator[Situation]:
+    family = "prefix cache"
+    wanted = asked("prefix-cache")
+    truths = as_on(wanted, ENGINE, apart=POINTS)
+    for state, name in (("enabled", "on though switched off"), ("disabled", "off though switched on")):
+        for stand, reports in ((Stuck, ""), (SilentAndStuck, ", cached tokens not reported")):
+            yield Situation(
+                f"{name}{reports}", family, partial(said, wanted, partial(stand, ENGINE, "prefix_cache", state)),
+                truths, ("contradicted",),
+            )  # fmt: skip
+
+
+def _filters() -> Iterator[Situation]:
+    family = "filters"
+    wanted = asked("guardrail")
+    truths = as_on(wanted, ENGINE)
+    for state, name in (("full", "on in the baseline, undisclosed"), ("baseline", "off though switched on")):
+        yield Situation(
+            name, family, partial(said, wanted, partial(Stuck, ENGINE, "guardrails", state)), truths,
+        )  # fmt: skip
+    refusing = replace(ENGINE, refusal_share=0.03)
+    yield Situation(
+        "on in the baseline, refuses 3 %", family, partial(said, wanted, partial(Stuck, refusing, "guardrails", "full")),
+        truths, ("contradicted",),
+    )  # fmt: skip
+
+
+def situations() -> Iterator[Situation]:
+    """All of them."""
+    for part in (_counts, _caches, _filters):
+        yield from part()

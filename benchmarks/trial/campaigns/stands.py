@@ -1,0 +1,152 @@
+"""Systems in virtual time that are not as they say: other settings from run to run, switches that do nothing, false usage,
+answers longer than asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.played import Silent
+from inferometer.errors import PeerError
+from inferometer.journal.folder import RunFolder
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import LengthsWorkload, StandardWorkload
+from inferometer.procedures.step import Switched
+from inferometer.run.evaluate import RunResult, evaluate
+from inferometer.run.simulate import simulate
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.studies.stand import Virtual
+
+PRESET = "tiny-cpu"
+"""Of the name alone: all engines here have their own settings."""
+Alter = Callable[[str, int, Settings], Settings]
+"""From a run's name (test and part), its number from 0 and the engine's settings to those it has in this run."""
+Rewrite = Callable[[pa.Table], pa.Table]
+"""From a run's record to what the server makes of it."""
+
+
+def plain(engine: Settings) -> Virtual:
+    """A system that is as it says."""
+    return Virtual(Chosen(PRESET, engine), Silent())
+
+
+class Changing(Virtual):
+    """An engine whose settings change from run to run."""
+
+    def __init__(self, engine: Settings, alter: Alter) -> None:
+        super().__init__(Chosen(PRESET, engine), Silent())
+        self._alter, self._number = alter, 0
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        usual = self._engine
+        self._engine = Chosen(PRESET, self._alter(plan.name, self._number, usual.settings))
+        self._number += 1
+        try:
+            return super().measure(plan, out)
+        finally:
+            self._engine = usual
+
+
+class Stuck(Virtual):
+    """An engine that stays in one state, whatever a command that reports success is to switch."""
+
+    def __init__(self, engine: Settings, what: str, state: str) -> None:
+        self._what, self._state = what, state
+        super().__init__(Chosen(PRESET, engine), Silent())
+
+    def switch(self, what: str, state: str) -> Switched:
+        """See Stand."""
+        if what != self._what:
+            return super().switch(what, state)
+        super().switch(what, self._state)
+        return Switched("declared", "a command that does nothing")
+
+
+class Rewriting(Virtual):
+    """A server that reports something else than it did: the record of each run is rewritten and evaluated again."""
+
+    def __init__(self, engine: Settings, rewrite: Rewrite) -> None:
+        super().__init__(Chosen(PRESET, engine), Silent())
+        self._rewrite = rewrite
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        folder = RunFolder.open(super().measure(plan, out).folder)
+        rewritten(folder, self._rewrite)
+        return evaluate(folder)
+
+
+def rewritten(folder: RunFolder, rewrite: Rewrite) -> None:
+    """Put another record in the place of a run's."""
+    pq.write_table(rewrite(pq.read_table(folder.record)), folder.record)
+
+
+def column(name: str, change: Callable[[list[int | None]], list[int | None]]) -> Rewrite:
+    """Another column of whole numbers in the place of one."""
+
+    def rewrite(table: pa.Table) -> pa.Table:
+        at = table.schema.get_field_index(name)
+        values = pa.array(change(table.column(name).to_pylist()), table.schema.field(name).type)
+        return table.set_column(at, table.schema.field(name), values)
+
+    return rewrite
+
+
+class SilentAndStuck(Stuck):
+    """The same, of a server that does not report cached tokens."""
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        folder = RunFolder.open(super().measure(plan, out).folder)
+        rewritten(folder, column("usage_cached", lambda values: [None] * len(values)))
+        return evaluate(folder)
+
+
+class Overrunning(Virtual):
+    """An engine that makes so many times as many tokens as it is asked for. Lengths have to be fixed."""
+
+    def __init__(self, engine: Settings, times: float) -> None:
+        super().__init__(Chosen(PRESET, engine), Silent())
+        self._times = times
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        workload = plan.workload
+        assert isinstance(workload, LengthsWorkload | StandardWorkload), "of fixed lengths"
+        lengths = round(workload.input_tokens.mean()), round(self._times * workload.output_tokens.mean())
+        return simulate(plan, self._engine, out, Silent(), Every(lengths))
+
+
+class Every(Mapping[int, tuple[int, int]]):
+    """The same lengths of prompt and answer for every row of a schedule."""
+
+    def __init__(self, lengths: tuple[int, int]) -> None:
+        self._lengths = lengths
+
+    def __getitem__(self, row: int) -> tuple[int, int]:
+        return self._lengths
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Vanishing(Virtual):
+    """A system that is gone from the first run of a test on."""
+
+    def __init__(self, engine: Settings, test: str) -> None:
+        super().__init__(Chosen(PRESET, engine), Silent())
+        self._test = test
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        if plan.name.startswith(f"{self._test}-"):
+            raise PeerError("http://127.0.0.1:8000: connection refused")
+        return super().measure(plan, out)
