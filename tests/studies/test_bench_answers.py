@@ -64,6 +64,21 @@ def answering(text: str, finish_reason: str = "stop") -> Change:
     return change
 
 
+def test_answers_whose_text_was_not_kept_are_not_compared(tmp_path: Path) -> None:
+    """Two texts that are not there would be the same."""
+    done = {}
+    for kept in (True, False):
+
+        def change(row: dict[str, Any], run: int, kept: bool = kept) -> None:
+            if not kept:
+                row.update(text=None)  # its characters are counted
+
+        engines = [VirtualEngine(name, change=change) for name in "ab"]
+        done[kept] = benched(tmp_path / str(kept), *engines, answers={}).document.engines
+    assert all(one.answers for one in done[True])
+    assert not any(one.answers for one in done[False])
+
+
 STORY = " ".join(f"word{at}" for at in range(60))
 
 

@@ -117,7 +117,7 @@ def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
                 first_text_ns=events[first] if 0 <= first < len(events) else None,
                 ended_ns=row["t_end"],
                 finish_reason=row["finish_reason"],
-                characters=len(row["text"] or "") if row["text_chars"] is None else row["text_chars"],
+                characters=(row["text_chars"] or 0) if row["text"] is None else len(row["text"]),
                 prompt_tokens=row["usage_input"],
                 output_tokens=row["usage_output"],
                 cached_tokens=row["usage_cached"],
