@@ -27,6 +27,7 @@ from benchmarks import (
     fit_tails,
     histogram_accuracy,
     loads,
+    long_record,
     maximum,
     native,
     objectives,
@@ -56,6 +57,7 @@ ALL: dict[str, Benchmark] = {
     "report": costs.report,
     "memory": costs.memory,
     "peers": comparison.peers,
+    "long-record": long_record.long_record,
     "prepare": prepare.prepare,
     "scrape": scrape.scrape,
     "simulate": simulated.cost,
@@ -87,6 +89,7 @@ ONCE = frozenset(
         "objectives",
         "arrival-power",
         "fit-tails",
+        "long-record",
         "maximum",
         "headlines",
     }
