@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inferometer"
 
 ALLOWED: dict[str, set[str]] = {
-    # A room may import the rooms to its right, itself, and addresses, bounded_file, errors, isolation, printable and units.
+    # A room may import the rooms to its right, itself, and addresses, errors, isolation, printable, units and whole_file.
     "protocol": set(),
     "metrics": set(),
     "plan": {"engines", "metrics"},
@@ -45,13 +45,13 @@ ALLOWED: dict[str, set[str]] = {
         "telemetry", "workload",
     },
     "addresses": set(),
-    "bounded_file": set(),
     "errors": set(),
     "isolation": set(),
     "printable": set(),
     "units": set(),
+    "whole_file": set(),
 }  # fmt: skip
-EVERYWHERE = {"addresses", "bounded_file", "errors", "isolation", "printable", "units", ""}
+EVERYWHERE = {"addresses", "errors", "isolation", "printable", "units", "whole_file", ""}
 FORBIDDEN_NAMES = {"common", "utils", "helpers", "models", "base", "schemas"}
 CLOCKS = {"time", "datetime"}
 FILE_LINES = 600

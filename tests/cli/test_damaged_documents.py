@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import agentics
 import benches
 import pytest
+from damage import VALUES, damaged, places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inferometer.cli.app import run
 from inferometer.documents.part import to_json
 
-REMOVED = object()
-NEGATED = object()
-VALUES: tuple[object, ...] = (
-    REMOVED,
-    NEGATED,
-    None,
-    "x",
-    "",
-    -1,
-    0,
-    1.5,
-    10**30,
-    float("nan"),
-    float("-inf"),
-    True,
-    [],
-    [1],
-    ["x"],
-    {},
-    {"a": 1},
-)
 RUN, OTHER, CAMPAIGN, OTHER_CAMPAIGN, BENCH, OTHER_BENCH, AGENTIC = (
     "run",
     "other",
@@ -107,32 +86,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
     found[OTHER_CAMPAIGN] = next(other_tests.iterdir())
     return found | folders
-
-
-def places(value: Any, before: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The members of a document; of a list, its first two."""
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
-    )
-    for name, inner in members:
-        yield (*before, name)
-        yield from places(inner, (*before, name))
-
-
-def damaged(document: Any, place: tuple[str | int, ...], value: object) -> None:
-    """Put a value at a place of a document."""
-    holder = document
-    for name in place[:-1]:
-        holder = holder[name]
-    old = holder[place[-1]]
-    if value is REMOVED:
-        del holder[place[-1]]
-    elif value is NEGATED:
-        holder[place[-1]] = (
-            not old if isinstance(old, bool) else -old if isinstance(old, int | float) else "-"
-        )
-    else:
-        holder[place[-1]] = value
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda one: f"{one.words[0]}-{one.file}")

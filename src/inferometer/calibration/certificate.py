@@ -10,7 +10,6 @@ changed since, it is not used, and the run says which. It speaks for as many wor
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.documents.certificate import (
     CalibrationRung,
     Certificate,
@@ -74,19 +73,14 @@ def store(certificate: Certificate, where: Path) -> Path:
     """Write it, so that a reader sees all of it or nothing. Raises OSError."""
     where.mkdir(parents=True, exist_ok=True)
     path = where / f"{certificate.id}.json"
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with open(part, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(certificate), indent=1) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    whole_file.write(path, msgspec.json.format(msgspec.json.encode(certificate), indent=1) + b"\n")
     return path
 
 
 def read(path: Path) -> Certificate:
     """One file. Raises ValueError if it is none of this version, OSError."""
     try:
-        return msgspec.json.decode(bounded_file.read(path, MOST_BYTES), type=Certificate)
+        return msgspec.json.decode(whole_file.read(path, MOST_BYTES), type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 

@@ -99,6 +99,7 @@ def _statements(path: Path) -> Statements:
 
 def _campaign(path: Path) -> Statements:
     """As the campaign's document has them; what it lacks is worked out from its run folders."""
+    from inferometer.journal.folder import inside
     from inferometer.judge.compliance.evidence import of_test
     from inferometer.judge.compliance.statement import campaign, comply
     from inferometer.report.campaign.overview import unchecked
@@ -111,14 +112,15 @@ def _campaign(path: Path) -> Statements:
         return stored, document.compliance, unchecked(document.unchecked)
     folder = path.parent / "runs"
     evidence = [
-        of_test(test, {ran.run: _summary(folder / ran.run) for ran in test.runs}) for test in document.tests
+        of_test(test, {ran.run: _summary(inside(folder, ran.run)) for ran in test.runs})
+        for test in document.tests
     ]
     tests = [statement_document(comply(one)) for one in evidence]
     return tests, statement_document(campaign(evidence)), unchecked(document.unchecked)
 
 
 def _summary(folder: Path) -> Summary:
-    from inferometer import bounded_file
+    from inferometer import whole_file
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
     from inferometer.journal.folder import RunFolder
@@ -139,6 +141,6 @@ def _summary(folder: Path) -> Summary:
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )
     try:
-        return from_json(bounded_file.read(path), Summary, SCHEMA, str(path))
+        return from_json(whole_file.read(path), Summary, SCHEMA, str(path))
     except RecordError as cause:
         raise RecordError(f"{cause}; `inferometer report {folder}` rewrites it") from cause

@@ -104,6 +104,15 @@ class RunFolder:
         return self.path / "log.txt"
 
 
+def inside(folder: Path, name: str) -> Path:
+    """What a document in a folder calls by this name, `runs/x` for one. Raises RecordError for a name that leads out of the
+    folder: a document may be a stranger's."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
+        raise RecordError(f"{folder}: {name[:60]!r} is not the name of a run in it")
+    return folder / name
+
+
 def _without_plan(path: Path) -> str:
     """What a folder without a plan is, and what to do with it: it may be one of several runs, or of a run that was killed
     before it had a plan."""
@@ -121,23 +130,3 @@ def _without_plan(path: Path) -> str:
             "recover. Remove it, and give the run's command again"
         )
     return ""
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, whole."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, path)
-    except OSError as cause:
-        raise unwritten(path, part, cause) from cause
-
-
-def unwritten(path: Path, part: Path, cause: OSError) -> OSError:
-    """The error of a file that could not be written: it names the file that was wanted, not the part beside it, which is
-    removed. Arrow's own errors name no file; one that names another file keeps to it."""
-    part.unlink(missing_ok=True)
-    if cause.errno is None:
-        return OSError(str(cause))
-    file = str(path) if cause.filename in (None, str(part)) else cause.filename
-    return OSError(cause.errno, os.strerror(cause.errno), file)

@@ -19,12 +19,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inferometer.errors import RecordError, file_error
 from inferometer.journal.schema import OUTCOME
 from inferometer.journal.versions import current
+from inferometer.whole_file import check_regular
 
 PIECE_ROWS = 1 << 16
 PIECE_BYTES = 1 << 26
 """A piece has at most so many rows, and holds about so many bytes unless a single row is larger."""
+
+
+_DUE = ("t_intended", "index")
+"""Columns by which the record is in order."""
 
 
 class _Stream:
@@ -112,23 +118,29 @@ class Outcomes:
 
 def _batches(path: Path) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """Every whole batch of a stream: where it begins and ends, and of its rows t_intended and index, shape (2, rows)."""
+    check_regular(path)
     with pa.OSFile(str(path)) as source:
         try:
             reader = pa.ipc.open_stream(source)
         except pa.ArrowInvalid:
             return  # killed before the header was out
+        except (pa.ArrowException, OSError) as cause:
+            raise file_error(f"{path.name}: damaged ({cause})", cause) from cause
+        if not set(_DUE) <= set(reader.schema.names):
+            raise RecordError(f"{path.name}: damaged (it has no columns {' and '.join(_DUE)})")
         current(reader.schema.empty_table(), OUTCOME, path)
         while True:
             at = source.tell()
             try:
                 batch = reader.read_next_batch()
+                batch.validate(full=True)  # an offset that points elsewhere would be followed
+                due = [batch.column(name).to_numpy() for name in _DUE]
             except StopIteration:
                 return
-            except pa.ArrowInvalid:
+            except (pa.ArrowException, KeyError):
                 return  # cut off in mid-batch
             except OSError as cause:
                 if cause.errno is None:  # the same, in other words of Arrow's
                     return
                 raise  # the disk's: what follows may well be there
-            due = [batch.column(name).to_numpy() for name in ("t_intended", "index")]
             yield at, source.tell(), np.array(due, np.int64)

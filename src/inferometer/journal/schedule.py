@@ -13,7 +13,6 @@ needed; those of the other likewise in pieces of PIECE, counted on from the firs
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from inferometer.errors import RecordError, file_error
-from inferometer.journal.folder import unwritten
 from inferometer.journal.schema import SCHEDULE
+from inferometer.whole_file import check_regular, replacing
 
 BATCH = 1024
 PIECE = 256
@@ -63,14 +62,13 @@ class Scheduled:
 def write(path: Path, rows: Iterable[Scheduled]) -> None:
     """Write all rows, so that a reader sees the old file or the new one; `rows` may be a generator, one batch is held."""
     remaining: Iterator[Scheduled] = iter(rows)
-    part = path.with_name(path.name + ".part")
-    try:
-        with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
-            while batch := list(islice(remaining, BATCH)):
-                writer.write_batch(_batch(batch))
-        os.replace(part, path)
-    except OSError as cause:
-        raise unwritten(path, part, cause) from cause
+    with (
+        replacing(path) as part,
+        pa.OSFile(str(part), "wb") as sink,
+        pa.ipc.new_file(sink, SCHEDULE) as writer,
+    ):
+        while batch := list(islice(remaining, BATCH)):
+            writer.write_batch(_batch(batch))
 
 
 def _batch(rows: Sequence[Scheduled]) -> pa.RecordBatch:
@@ -105,17 +103,22 @@ class Schedule:
     """
 
     def __init__(self, path: Path) -> None:
+        if not path.is_file():  # a pipe would be waited for
+            raise RecordError(f"{path.name}: not a schedule (no regular file)")
         try:
             self._map = pa.memory_map(str(path))
             reader = pa.ipc.open_file(self._map)
-        except (OSError, pa.ArrowInvalid) as cause:
+        except (OSError, pa.ArrowException) as cause:
             raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
         _check_version(path, reader.schema)
-        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        try:
+            batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        except (OSError, pa.ArrowException) as cause:
+            raise file_error(f"{path.name}: damaged ({cause})", cause) from cause
         self._bodies = [_Bodies(batch.column("body")) for batch in batches]
         self._whole = sum(int(batch.num_rows) for batch in batches)
         appended = path.with_name(APPENDED)
-        pieces = _pieces(appended) if appended.exists() else []
+        pieces = _pieces(appended) if appended.is_file() else []
         self._pieces: list[_Bodies] = [_Bodies(piece.column("body")) for piece in pieces]
         self.table: pa.Table = pa.Table.from_batches([*batches, *pieces], schema=SCHEDULE)
 
@@ -155,23 +158,26 @@ def asked(path: Path, names: Sequence[str]) -> pa.Table:
     appended = path.with_name(APPENDED)
     groups = [_asked(SCHEDULE.empty_table(), names)]
     try:
+        check_regular(path)
         with pa.OSFile(str(path)) as source:
             reader = pa.ipc.open_file(source)
             _check_version(path, reader.schema)
             batches = map(reader.get_batch, range(reader.num_record_batches))
-            pieces = _pieces(appended) if appended.exists() else []
+            pieces = _pieces(appended) if appended.is_file() else []
             rows = (_asked(batch, names) for batch in chain(batches, pieces))
             # Combining copies: a column of a batch keeps all of the batch in memory.
             while group := list(islice(rows, TOGETHER)):
                 groups.append(pa.Table.from_batches(group).combine_chunks())
-    except (OSError, pa.ArrowInvalid) as cause:
+    except (OSError, pa.ArrowException, KeyError) as cause:
         raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
     return pa.concat_tables(groups).combine_chunks()
 
 
 def _asked(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.RecordBatch | pa.Table:
     recorded = rows.column("reply").is_valid()
-    return rows.select(names).append_column("recorded", recorded)
+    chosen = rows.select(names).append_column("recorded", recorded)
+    chosen.validate(full=True)  # an offset that points elsewhere would be followed
+    return chosen
 
 
 def _check_version(path: Path, schema: pa.Schema) -> None:

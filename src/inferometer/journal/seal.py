@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inferometer.errors import file_error
-from inferometer.journal.folder import RunFolder, unwritten
+from inferometer.errors import RecordError, file_error
+from inferometer.journal.folder import RunFolder
 from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
 from inferometer.journal.repeated_replies import RepeatedReplies
 from inferometer.journal.schedule import asked
 from inferometer.journal.schema import PULSE, RECORD, Outcome
 from inferometer.journal.text_counts import text_counts
 from inferometer.journal.versions import current
+from inferometer.whole_file import check_regular, replacing
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
@@ -49,18 +50,23 @@ JOINED = (
 
 def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
     """All whole batches of an append-only stream. Raises RecordError for another format or version."""
+    check_regular(path)
     batches: list[pa.RecordBatch] = []
     with pa.OSFile(str(path)) as source:
         try:
             reader = pa.ipc.open_stream(source)
         except pa.ArrowInvalid:
             return schema.empty_table()  # killed before the header was out
+        except (pa.ArrowException, OSError) as cause:
+            raise file_error(_unreadable(path, cause), cause) from cause
         while True:
             try:
-                batches.append(reader.read_next_batch())
+                batch = reader.read_next_batch()
+                batch.validate(full=True)  # an offset that points elsewhere would be followed
+                batches.append(batch)
             except StopIteration:
                 break
-            except pa.ArrowInvalid:
+            except pa.ArrowException:
                 break  # cut off in mid-batch
             except OSError as cause:
                 if cause.errno is None:  # the same, in other words of Arrow's
@@ -93,7 +99,7 @@ def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> N
 
     def pieces() -> Iterator[pa.Table]:
         for piece in outcomes.pieces():
-            joined = schedule.take(piece.column("index").combine_chunks())
+            joined = _joined(schedule, piece, folder)
             record = _sealed(piece, joined, count)
             if record.column("session").null_count < len(record):
                 record = replies.added(record, joined.column("recorded").to_pylist())
@@ -102,6 +108,15 @@ def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> N
     write_tables(pieces(), schema, folder.record)
     pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
     write_table(pulses.replace_schema_metadata(_of_run(PULSE, run).metadata), folder.pulse)
+
+
+def _joined(schedule: pa.Table, outcomes: pa.Table, folder: RunFolder) -> pa.Table:
+    """What was asked of each request. Raises RecordError for requests that the schedule does not have."""
+    try:
+        return schedule.take(outcomes.column("index").combine_chunks())
+    except (pa.ArrowException, IndexError) as cause:
+        said = f"{folder.schedule}: is damaged, or of other requests than {folder.journal} ({cause})"
+        raise RecordError(said) from cause
 
 
 def _sealed(outcomes: pa.Table, joined: pa.Table, count: Count) -> pa.Table:
@@ -139,13 +154,14 @@ def _of_run(schema: pa.Schema, run: str) -> pa.Schema:
 def run_of(path: Path) -> str | None:
     """The id of the run that a sealed table is of; None: an earlier version did not write it. Raises RecordError."""
     try:
+        check_regular(path)
         found = (pq.read_schema(path).metadata or {}).get(RUN)
-    except (OSError, pa.ArrowInvalid) as cause:
+    except (OSError, pa.ArrowException) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
     return None if found is None else found.decode(errors="replace")
 
 
-def _unreadable(path: Path, cause: Exception) -> str:
+def _unreadable(path: Path, cause: object) -> str:
     return f"{path.name}: missing or damaged ({cause}); try `inferometer recover`"
 
 
@@ -156,29 +172,27 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:
     """The same of several tables, one group of rows each."""
-    part = path.with_name(path.name + ".part")
-    try:
-        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
-            for table in tables:
-                writer.write_table(table)
-        part.replace(path)
-    except OSError as cause:
-        raise unwritten(path, part, cause) from cause
+    with replacing(path) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table)
 
 
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a sealed table. Raises RecordError if it is missing, damaged or of another version."""
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as cause:
+        check_regular(path)
+        table = pq.ParquetFile(path).read()
+        table.validate(full=True)
+        return current(table, schema, path)
+    except (OSError, pa.ArrowException) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
-    return current(table, schema, path)
 
 
 def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     """A sealed record with these columns, in parts of PIECE_ROWS rows at most, the first of which is empty; with `text` as well
     if it is of an earlier version, which did not count it. Raises RecordError as `read_table` does."""
     try:
+        check_regular(path)
         with pq.ParquetFile(path) as file:
             found = file.schema_arrow
             current(found.empty_table(), RECORD, path)
@@ -187,6 +201,7 @@ def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
             yield schema.empty_table()
             there = [name for name in wanted if name in found.names]
             for batch in file.iter_batches(PIECE_ROWS, columns=there):
+                batch.validate(full=True)
                 yield current(pa.Table.from_batches([batch]), schema, path)
-    except (OSError, pa.ArrowInvalid) as cause:
+    except (OSError, pa.ArrowException) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause

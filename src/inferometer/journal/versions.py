@@ -13,15 +13,18 @@ from inferometer.journal.schema import READ
 def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
     """The table in today's columns; those that an earlier version lacks are null. Raises RecordError for a version that is not
     read."""
-    found = (table.schema.metadata or {}).get(b"inferometer", b"none").decode()
+    found = (table.schema.metadata or {}).get(b"inferometer", b"none").decode(errors="replace")
     kind = schema.metadata[b"inferometer"].decode().partition("/")[0]
     versions = [f"{kind}/{version}" for version in READ[kind]]
     if found not in versions:
         raise RecordError(f"{path.name}: of version {found}; this program reads {' and '.join(versions)}")
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    try:
+        columns = [
+            table.column(field.name).cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(len(table), field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+    except (pa.ArrowException, KeyError) as cause:  # a column of another type, or there twice
+        raise RecordError(f"{path.name}: damaged ({cause})") from cause

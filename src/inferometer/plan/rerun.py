@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.errors import RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
@@ -67,7 +67,7 @@ def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
 
 def _document(path: Path) -> Values:
     try:
-        text = bounded_file.read(path).decode("utf-8")
+        text = whole_file.read(path).decode("utf-8")
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
     except UnicodeDecodeError as cause:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.errors import RecordError
 from inferometer.plan.document import MOST_BYTES
 from inferometer.plan.parse import build
@@ -46,7 +46,7 @@ def plan_hash(plan: Plan) -> str:
 
 def file_hash(path: Path) -> str:
     """As `plan_hash`, of the bytes that are there; a plan of version 1 is hashed so in its run.json."""
-    return "sha256:" + hashlib.sha256(bounded_file.read(path, MOST_BYTES)).hexdigest()
+    return "sha256:" + hashlib.sha256(whole_file.read(path, MOST_BYTES)).hexdigest()
 
 
 def read(path: Path) -> Plan:
@@ -56,7 +56,7 @@ def read(path: Path) -> Plan:
     values cannot be carried out.
     """
     try:
-        data = json.loads(bounded_file.read(path, MOST_BYTES))
+        data = json.loads(whole_file.read(path, MOST_BYTES))
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {(error.strerror or 'unknown error').lower()}") from error
     except (ValueError, RecursionError) as error:

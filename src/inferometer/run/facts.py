@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts, SimulatedEngine
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import Death as WorkerDeath
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import RecordError
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder
 from inferometer.journal.seal import run_of
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
@@ -108,13 +108,13 @@ class CpuBeside:
 
 def write_facts(folder: RunFolder, facts: RunFacts) -> None:
     """Save what is known of the run beside its plan."""
-    write_atomically(folder.facts, json.dumps(to_data(facts), indent=1).encode())
+    whole_file.write(folder.facts, json.dumps(to_data(facts), indent=1).encode())
 
 
 def read_facts(folder: RunFolder) -> RunFacts:
     """What `write_facts` saved last. Raises RecordError."""
     try:
-        text = bounded_file.read(folder.facts)
+        text = whole_file.read(folder.facts)
     except OSError as cause:
         raise RecordError(f"{folder.path}: run.json is missing or damaged ({cause})") from cause
     return from_json(text, RunFacts, RUN_SCHEMA, str(folder.facts))

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from inferometer import __version__
+from inferometer import __version__, whole_file
 from inferometer.addresses import secrets_of, shown
 from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoint, ScrapingAccount
 from inferometer.documents.summary import MetricsEndpointAccount
@@ -189,9 +189,9 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
         translated = in_our_terms(store, plan, account)
         return Exported(translated, endpoint_accounts(account, store, translated), [])
     except Exception as wrong:  # whatever it is: the run's own record stands without it
-        with contextlib.suppress(OSError), folder.log.open("a") as log:
+        with contextlib.suppress(OSError):
             said = printable_lines("".join(traceback.format_exception(wrong)))
-            log.write(f"server metrics are left out:\n{said}")
+            whole_file.append(folder.log, f"server metrics are left out:\n{said}")
         note = f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
         return Exported([], endpoint_accounts(account, None, []), [note])
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.documents.part import to_data
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
@@ -318,7 +318,7 @@ def _named(report: Path) -> str:
     """The fingerprint that a report names."""
     path = report / "run.json" if report.is_dir() else report
     try:
-        data = json.loads(bounded_file.read(path))
+        data = json.loads(whole_file.read(path))
     except OSError as cause:
         raise RecordError(
             f"{report}: cannot be read: {(cause.strerror or 'unknown error').lower()}"

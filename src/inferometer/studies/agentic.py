@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.addresses import is_loopback
 from inferometer.documents.agentic import (
     SCHEMA,
@@ -27,7 +27,7 @@ from inferometer.documents.bench import Remark
 from inferometer.documents.part import from_json, to_json
 from inferometer.documents.verdict import RunStatus
 from inferometer.errors import RecordError, TokenizerGone
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder
 from inferometer.judge.procedure_verdict import worst
 from inferometer.report.agentic.files import write_reports
 from inferometer.report.run.composition import moment
@@ -133,7 +133,7 @@ def carry_out(
             remarks=standing.remarks,
             client=client_of(around.machine),
         )
-        write_atomically(folder / FILE, to_json(document).encode())
+        whole_file.write(folder / FILE, to_json(document).encode())
         if standing.over:
             write_reports(folder, document)
         return AgenticBenched(folder, document)
@@ -156,7 +156,7 @@ def rewritten(folder: Path) -> AgenticBenched:
     """A benchmark's reports, written again out of its document. Raises RecordError, InstrumentError and OSError."""
     path = folder / FILE
     try:
-        text = bounded_file.read(path)
+        text = whole_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Agentic, SCHEMA, str(path))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.addresses import is_loopback
 from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, Client, EngineResult, Remark
 from inferometer.documents.part import from_json, to_json
@@ -21,7 +21,7 @@ from inferometer.drive.probe import endpoint
 from inferometer.drive.progress_counters import Progress
 from inferometer.engines.adapters.registry import ADAPTERS
 from inferometer.errors import RecordError
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.judge.bench import overall, ranking
 from inferometer.report.bench.files import write_reports
@@ -107,7 +107,7 @@ def carry_out(
             client_of(machine),
             interrupted=standing.cut_short,
         )
-        write_atomically(folder / FILE, to_json(document).encode())
+        whole_file.write(folder / FILE, to_json(document).encode())
         if standing.over:
             write_reports(folder, document)
         return Benched(folder, document)
@@ -142,7 +142,7 @@ def rewritten(folder: Path) -> Benched:
 def read(path: Path) -> Bench:
     """The document of a benchmark. Raises RecordError, also for one whose verdict is not that of its engines."""
     try:
-        text = bounded_file.read(path)
+        text = whole_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Bench, SCHEMA, str(path))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.documents.bench import AnswerCheck, EngineResult, Remark
 from inferometer.errors import PlanError, Problem
-from inferometer.journal.folder import RunFolder
+from inferometer.journal.folder import RunFolder, inside
 from inferometer.journal.schema import RECORD, Outcome
 from inferometer.journal.seal import read_table
 from inferometer.measure.answer_check import ends_in_loop, overlap, stops_early
@@ -34,7 +34,7 @@ class _Answer:
 def reference_answers(path: Path) -> dict[str, str]:
     """A file of answers, `{"PROMPT": "TEXT", ...}`. Raises PlanError."""
     try:
-        found = json.loads(bounded_file.read(path))
+        found = json.loads(whole_file.read(path))
     except (OSError, ValueError, RecursionError) as why:
         raise PlanError([Problem("--check-output", f"{path} cannot be read as JSON: {why}")]) from why
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
@@ -70,7 +70,7 @@ def comparable(results: Sequence[EngineResult], at: int) -> list[int]:
 def _answers(result: EngineResult, folder: Path) -> list[_Answer]:
     if not result.runs:
         return []
-    table = read_table(RunFolder.open(folder / result.runs[0]).record, RECORD)
+    table = read_table(RunFolder.open(inside(folder, result.runs[0])).record, RECORD)
     texts, sizes = (table.column(name).to_pylist() for name in ("text", "text_chars"))
     return [
         _Answer(one.prompt, texts[one.row] or "", one.finish_reason)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.documents.bench import METRICS_VERSION
 from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.errors import PlanError, Problem
@@ -67,7 +67,7 @@ def _name(path: Path) -> str:
 def _same_definitions(path: Path) -> None:
     """Refuse figures of another version of the definitions by name, before the document is read as one of ours."""
     try:
-        engines = json.loads(bounded_file.read(path))["engines"]
+        engines = json.loads(whole_file.read(path))["engines"]
         versions = {one["metadata"]["metrics_version"] for one in engines}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return  # read() says what is wrong with it

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from inferometer import __version__
+from inferometer import __version__, whole_file
 from inferometer.documents.campaign import (
     TEST_SCHEMA,
     EndedBy,
@@ -30,7 +30,7 @@ from inferometer.documents.campaign import (
 from inferometer.documents.campaign import Campaign as CampaignDocument
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply, deviations_of
@@ -174,7 +174,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
     a plan that this test cannot carry out; the campaign goes on with the next. Raises PlanError when so nothing at all was
     measured, but for a warm-up; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
-    write_atomically(folder / "tests.json", campaigns.to_json(requested))
+    whole_file.write(folder / "tests.json", campaigns.to_json(requested))
     tested, known = None, KnownLimits()
     documents: list[ProcedureDocument] = []
     summaries: dict[str, Summary] = {}
@@ -243,8 +243,13 @@ def write(tested: Tested, redacted: Sequence[str]) -> None:
         document = tested.document
         for what in redacted:
             document = redact(document, what)
-        (tested.folder / SHAREABLE).mkdir(exist_ok=True)
-        write_reports(tested.folder / SHAREABLE, document)
+        copy = tested.folder / SHAREABLE
+        if copy.is_symlink():
+            raise RecordError(
+                f"{copy}: is a link, and what is written there would leave the campaign's folder"
+            )
+        copy.mkdir(exist_ok=True)
+        write_reports(copy, document)
 
 
 State = frozenset[tuple[str, str]]

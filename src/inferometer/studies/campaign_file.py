@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.documents.campaign import (
     CAMPAIGN_SCHEMA,
     Campaign,
@@ -35,7 +35,7 @@ MINIMUM = {
 def read_campaign(path: Path) -> Campaign:
     """The document of a campaign.json. Raises RecordError: not read, not such a document, or it contradicts itself."""
     try:
-        text = bounded_file.read(path)
+        text = whole_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Campaign, CAMPAIGN_SCHEMA, str(path))

@@ -22,13 +22,13 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.documents.campaign import Campaign, Conditions, ProcedureDocument, ProcedureRun, Unchecked
 from inferometer.documents.note import Note
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.summary import SCHEMA, Summary
 from inferometer.errors import PlanError, RecordError
-from inferometer.journal.folder import RunFolder
+from inferometer.journal.folder import RunFolder, inside
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply
@@ -141,11 +141,14 @@ def _worked_out(
 
 def _summary(folder: Path, run: str) -> Summary:
     """Of a run beside the document. Raises _Unheld."""
-    path = folder / "runs" / run / "summary.json"
-    if Path(run).name != run or not path.is_file():
+    try:
+        path = inside(folder / "runs", run) / "summary.json"
+    except RecordError as cause:
+        raise _Unheld("runs_missing") from cause
+    if not path.is_file():
         raise _Unheld("runs_missing")
     try:
-        return from_json(bounded_file.read(path), Summary, SCHEMA, str(path))
+        return from_json(whole_file.read(path), Summary, SCHEMA, str(path))
     except (OSError, RecordError) as cause:
         raise _Unheld("runs_unreadable") from cause
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.documents.comparison import ComparisonDocument, Outcome
 from inferometer.documents.part import from_json
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
@@ -247,7 +247,7 @@ def read(path: Path) -> Run:
 def _summary(folder: RunFolder) -> Summary:
     path = folder.path / "summary.json"
     try:
-        return from_json(bounded_file.read(path), Summary, SUMMARY_SCHEMA, str(path))
+        return from_json(whole_file.read(path), Summary, SUMMARY_SCHEMA, str(path))
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read; {_remedy(folder)}") from cause
     except RecordError as cause:

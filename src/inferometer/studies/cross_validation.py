@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
@@ -25,7 +25,7 @@ from inferometer.documents.summary import Summary
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder, inside
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.cross_validation import Found, overhead, tables, verdict
@@ -121,11 +121,11 @@ def reread(folder: Path) -> CrossValidated:
     are there."""
     path = folder / FILE
     try:
-        text = bounded_file.read(path)
+        text = whole_file.read(path)
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, CrossValidation, SCHEMA, str(path))
-    runs = [folder / one for one in document.runs]
+    runs = [inside(folder, one) for one in document.runs]
     if any(table.rows for table in document.tables) and not runs:
         raise RecordError(f"{path}: it has figures and no run: the file was changed")
     cut = document.ended is None or document.interrupted
@@ -151,7 +151,7 @@ def _held_to_runs(document: CrossValidation, streamed: Path, whole: Path, path: 
         raise RecordError(f"{path}: its figures are not those of its runs: the file was changed")
     paths = [run / "summary.json" for run in (streamed, whole)]
     checks = [
-        from_json(bounded_file.read(one), Summary, SUMMARY_SCHEMA, str(one)).verdict.checks for one in paths
+        from_json(whole_file.read(one), Summary, SUMMARY_SCHEMA, str(one)).verdict.checks for one in paths
     ]
     if (follows := verdict(checks)[0]) != document.status:
         raise RecordError(
@@ -257,7 +257,7 @@ class _UnderWay:
             overhead=overhead(found),
             remarks=(*self.remarks, *failed, *remarks),
         )
-        write_atomically(self.folder / FILE, to_json(document).encode())
+        whole_file.write(self.folder / FILE, to_json(document).encode())
         return document
 
     def _scrapes(self) -> Path | None:

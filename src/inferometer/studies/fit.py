@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer import __version__, bounded_file
+from inferometer import __version__, whole_file
 from inferometer.documents.fit import (
     SCHEMA,
     ComparedFigure,
@@ -37,7 +37,7 @@ from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
-from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, EventClass
 from inferometer.journal.seal import read_table, record_parts
 from inferometer.measure.measurement import Measurement, measure
@@ -143,7 +143,7 @@ def fit_run(
         reservations=_reservations(folder, facts, record, iterations, found, settings),
         noise=tuple(map(NoiseQuantile, PROBABILITIES, found.noise)) if found.noise else (),
     )
-    write_atomically(finding.folder / FILE, to_json(document).encode())
+    whole_file.write(finding.folder / FILE, to_json(document).encode())
     return Fitted(finding, document)
 
 
@@ -312,6 +312,6 @@ def _verdict(folder: RunFolder) -> str | None:
     """The run's own verdict; None: its summary is missing or of another version, and tells nothing."""
     path = folder.path / "summary.json"
     try:
-        return from_json(bounded_file.read(path), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
+        return from_json(whole_file.read(path), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
     except (OSError, RecordError):
         return None

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.errors import PlanError, Problem
 
 FILE = "tokenizer.json"
@@ -108,7 +108,7 @@ def _read(path: Path) -> tuple[bytes, Any]:
     from tokenizers import Tokenizer as Inner
 
     try:
-        content = bounded_file.read(path, MOST_BYTES)
+        content = whole_file.read(path, MOST_BYTES)
     except OSError as error:
         raise refused(f"cannot read {path.name!r}: {error.strerror}") from error
     try:

@@ -6,11 +6,10 @@ crash. All three are rendered before the first is written: a run folder never ho
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from inferometer import whole_file
 from inferometer.documents.part import to_json
 from inferometer.documents.summary import Summary
 from inferometer.errors import InstrumentError
@@ -42,28 +41,8 @@ def write_all(folder: Path, render: Callable[[], Mapping[str, str | bytes]]) -> 
         contents = render()
     except (TypeError, ValueError) as cause:
         raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
-    return {name: replace(folder / name, content) for name, content in contents.items()}
-
-
-def replace(path: Path, content: str | bytes) -> Path:
-    """Write beside its place and move into it; the path again."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            # A lone surrogate in a server's words has no UTF-8; it must not cost us the report.
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-            file.flush()
-            os.fsync(file.fileno())
-            # mkstemp makes the file private; a report is for everyone who may read the folder.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.fchmod(file.fileno(), 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException as cause:
-        os.unlink(temporary)
-        if (
-            isinstance(cause, OSError) and cause.errno is not None
-        ):  # the file that was wanted, not the one beside it
-            raise OSError(cause.errno, cause.strerror, str(path)) from cause
-        raise
-    return path
+    for name, content in contents.items():
+        # A lone surrogate in a server's words has no UTF-8; it must not cost us the report.
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        whole_file.write(folder / name, data)
+    return {name: folder / name for name in contents}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,6 +13,7 @@ from inferometer.telemetry.metrics.entries import Export, Opening, without_times
 from inferometer.telemetry.metrics.lines import lines
 from inferometer.telemetry.metrics.series import Store
 from inferometer.telemetry.metrics.table import csv_export
+from inferometer.whole_file import replacing
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
 DEFAULT_FORMATS = ("json", "csv")
@@ -34,20 +33,20 @@ def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -
     warm: list[Metric] = []
     text = _document(start, store, wanted, kept, warm)
     if "json" in formats:
-        with _replacing(folder / f"{NAME}.json") as part, part.open("wb") as file:
+        with replacing(folder / f"{NAME}.json") as part, part.open("wb") as file:
             file.writelines(text)
     else:
         for _ in text:
             pass
     if "csv" in formats:
         table = csv_export(kept, wanted.version, wanted.benchmark_id)
-        with _replacing(folder / f"{NAME}.csv") as part:
+        with replacing(folder / f"{NAME}.csv") as part:
             part.write_bytes(table.encode())
     if "jsonl" in formats:
-        with _replacing(folder / f"{NAME}.jsonl") as part, part.open("wb") as file:
+        with replacing(folder / f"{NAME}.jsonl") as part, part.open("wb") as file:
             file.writelines(lines(store))
     if "parquet" in formats:
-        with _replacing(folder / f"{NAME}.parquet") as part:
+        with replacing(folder / f"{NAME}.parquet") as part:
             write_parquet(store, wanted, part)
     return Export(
         start,
@@ -55,17 +54,6 @@ def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -
         {metric.name: metric.entry() for metric in warm},
         wanted.input_config,
     )
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to; it takes that place when it is whole, and is removed where writing fails."""
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _document(

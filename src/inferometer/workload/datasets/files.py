@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inferometer import bounded_file
+from inferometer import whole_file
 from inferometer.documents.workload import DatasetFile
 from inferometer.errors import PlanError, Problem
 
@@ -114,7 +114,7 @@ def _snapshot(path: Path) -> tuple[Path, str | None]:
     main = path / "refs" / "main"
     names = sorted(one.name for one in snapshots.iterdir() if one.is_dir())
     only = names[0] if len(names) == 1 else None
-    name = bounded_file.read(main, 1 << 12).decode(errors="replace").strip() if main.is_file() else only
+    name = whole_file.read(main, 1 << 12).decode(errors="replace").strip() if main.is_file() else only
     if name not in names:
         raise refused(
             f"{_name(path)}: give the folder of one of its snapshots: {', '.join(names) or 'it has none'}"
