@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from inferometer.telemetry.metrics.exposition import Cell
+from inferometer.telemetry.metrics.exposition import ABSENT, Cell
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import Endpoint
 
@@ -34,14 +34,10 @@ def check(data: bytes) -> None:
     changed = {name for code, name in both.noted() if code in CHANGED}
     ours, theirs = values(both), values(alone)
     for cell in ours.keys() | theirs.keys():
-        if cell.family not in changed:
-            here, there = ours.get(cell), theirs.get(cell)
-            if here is None or there is None:
-                assert respelled(cell, ours, theirs) or isnan(
-                    here if there is None and here is not None else 0
-                )
-            else:
-                assert here == there or (isnan(here) and isnan(there)), cell
+        if cell.family not in changed and not respelled(cell, ours, theirs):
+            # A cell that is in the first scrape alone is absent since.
+            here, there = ours[cell], theirs.get(cell, ABSENT)
+            assert here == there or (isnan(here) and isnan(there)), cell
 
 
 def values(endpoint: Endpoint) -> dict[Cell, float]:
@@ -55,7 +51,7 @@ def values(endpoint: Endpoint) -> dict[Cell, float]:
 
 
 def respelled(cell: Cell, *sides: dict[Cell, float]) -> bool:
-    """Whether the bound of a bucket stands there in another spelling."""
+    """Whether the bound of a bucket stands there in another spelling too, such as 1 and 1.0: it keeps its first."""
     if cell.part in ("value", "sum", "count"):
         return False
     return any(
