@@ -21,7 +21,8 @@ COMPILE = $(VENV)/bin/uv pip compile --quiet --no-header --generate-hashes --pyt
 FLOOR_TESTS := protocol dialects journal measure/test_stats.py plan/test_plan_parse.py plan/test_plan_saved.py \
 	telemetry/test_scrape_record.py telemetry/test_metric_statistics.py workload/test_tokenizer_loading.py \
 	workload/test_prompts.py workload/test_nonces.py report/test_card_picture.py server/test_openai_bodies.py \
-	cli/test_end_to_end.py
+	workload/test_write_workload.py::test_a_changed_header_is_found report/test_report_files.py \
+	judge/test_comparison.py cli/test_commands.py cli/test_end_to_end.py
 FUZZ_S ?= 3600
 
 help: ## Show this list
