@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from procedures.summaries import changed, stats, steady, summary
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
+from inferometer.measure.measurement import Refusals
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.campaign import campaign, of_values, to_json
 from inferometer.plan.procedure_parameters import Tests
@@ -22,7 +24,16 @@ from inferometer.procedures import guardrail
 from inferometer.procedures.guarded_maximum import Maximum, lost, measure, reduction
 from inferometer.procedures.plateau import Climb, capacity, rungs
 from inferometer.procedures.setup import Setup, another_workload, variant
-from inferometer.procedures.step import Measured, Performed, PerformedRun, Refused, Run, Switch, runs
+from inferometer.procedures.step import (
+    Measured,
+    Performed,
+    PerformedRun,
+    Refused,
+    Run,
+    Switch,
+    Switched,
+    runs,
+)
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -231,6 +242,38 @@ def test_without_any_guardrail_nothing_was_compared(ran: Alone) -> None:
     assert found.undecided[0].code == "no_configuration_with_guardrails"
     again = [*ran.done[: switches[2]], *refused[1:]]
     assert not guardrail.results(ran.setup, again).undecided
+
+
+def declared(
+    ran: Alone, unfiltered: tuple[str, ...] = (), refused: Mapping[str, int] | None = None
+) -> list[Note]:
+    """What is left open where the system confirmed no switch. `unfiltered`: configurations in which the baseline was measured
+    once more; `refused`: requests, by configuration, that a filter refused at a level."""
+    done: list[Performed] = []
+    for one in ran.done:
+        if not isinstance(one, PerformedRun):
+            done.append(replace(one, outcome=Switched("declared", "a command")))
+            continue
+        found, at = one.outcome, one.step.at
+        if one.step.part == "level" and at.configuration in unfiltered:
+            found = ran.of("level", configuration="baseline", percent=at.percent).outcome
+        count = (refused or {}).get(at.configuration or "", 0)
+        stopped = changed(found.summary, refusals=Refusals(count, {"policy_status": count}))
+        done.append(PerformedRun(one.step, replace(found, summary=stopped)))
+    return [one for one in guardrail.results(ran.setup, done).undecided if one.code == "filters_not_shown"]
+
+
+def test_filters_that_cost_nothing_have_to_show_that_they_were_switched(ran: Alone) -> None:
+    """By the system's own word, by what they cost, or by what they refuse in their configuration alone; a switch that does
+    nothing costs nothing, too."""
+    assert not ran.results.undecided
+    assert not declared(ran)
+    (note,) = declared(ran, ("input", "full"))
+    assert note.facts["configurations"] == ("Input Filter", "Full Filter")
+    (note,) = declared(ran, ("input", "full"), {"input": 2})
+    assert note.facts["configurations"] == ("Full Filter",)
+    assert declared(ran, ("input",), {"input": 1})
+    assert declared(ran, ("input",), {"input": 2, "baseline": 1})
 
 
 def test_refusals_are_seen(tmp_path: Path) -> None:

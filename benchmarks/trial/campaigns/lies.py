@@ -63,6 +63,7 @@ def _filters() -> Iterator[Situation]:
     for state, name in (("full", "on in the baseline, undisclosed"), ("baseline", "off though switched on")):
         yield Situation(
             name, family, partial(said, wanted, partial(Stuck, ENGINE, "guardrails", state)), truths,
+            ("filters_not_shown",),
         )  # fmt: skip
     refusing = replace(ENGINE, refusal_share=0.03)
     yield Situation(

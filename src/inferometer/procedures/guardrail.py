@@ -20,20 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
-from inferometer.measure.median_difference import median_difference
-from inferometer.measure.record import Floats
-from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
-from inferometer.procedures import guarded_maximum
+from inferometer.procedures import filters_shown, guarded_maximum
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
+from inferometer.procedures.paired_medians import difference_interval
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
@@ -67,8 +63,6 @@ OVERHEADS: tuple[tuple[str, Metric, str], ...] = (
 Levels = Mapping[tuple[str, float], Summary]
 """By configuration and per cent."""
 Made = Mapping[tuple[str, float], Measured]
-PAIRED = 0.9
-"""Of a run's requests: if fewer were answered in both runs, medians are not compared by pairs."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -127,7 +121,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         figures=tuple(_figures(setup, levels)),
         notes=(*_notes(setup, levels, refused, base), *_rising(most), *_slower(most), *base_notes(slower)),
         undecided=(
-            *_undecided(setup, missing, refused),
+            *_undecided(setup, missing, refused), *_not_shown(setup, made, done),
             *unsure_loads(slower, base, setup.tests.guardrail.percent),
         ),
         known=known_base(plan, base, slower),
@@ -141,6 +135,18 @@ def _undecided(setup: Setup, missing: Sequence[str], refused: Mapping[str, str])
     if others and all(name in refused for name in others):
         given.append(Note("no_configuration_with_guardrails"))
     return tuple(given)
+
+
+def _not_shown(setup: Setup, made: Made, done: Sequence[Performed]) -> tuple[Note, ...]:
+    """Configurations with filters of which nothing shows that they were switched to."""
+    known = filters_shown.confirmed(done)
+    unseen = []
+    for name in _others(setup):
+        shares = [share for share in setup.tests.guardrail.percent if (name, share) in made]
+        levels = [(made[BASELINE, share], made[name, share]) for share in shares if (BASELINE, share) in made]
+        if levels and not known >= {BASELINE, name} and not filters_shown.seen(levels):
+            unseen.append(LABELS[name])
+    return (Note("filters_not_shown", {"configurations": tuple(unseen)}),) if unseen else ()
 
 
 def _configurations(setup: Setup) -> tuple[str, ...]:
@@ -200,25 +206,8 @@ def overhead(levels: Levels, configuration: str, share: float, metric: Metric, n
 
 
 def overhead_interval(made: Made, configuration: str, share: float, metric: Metric) -> Interval | None:
-    """The 95 % interval of the difference of medians (measure/median_difference.py): by pairs of the same request, else of two
-    independent runs."""
-    sides = [made.get((name, share)) for name in (BASELINE, configuration)]
-    known = [one.requests for one in sides if one is not None and one.requests is not None]
-    if len(known) < len(sides):
-        return None
-    before, after = (one.where(np.flatnonzero(~np.isnan(_of(one, metric)))) for one in known)
-    paired = len({one.summary.workload.fingerprint for one in sides if one is not None}) == 1
-    if paired:
-        _, first, second = np.intersect1d(before.index, after.index, return_indices=True)
-        order = np.argsort(first)  # of arrival
-        paired = len(first) >= PAIRED * max(len(before), len(after))
-        if paired:
-            before, after = before.where(first[order]), after.where(second[order])
-    return median_difference(_of(before, metric), _of(after, metric), paired=paired)
-
-
-def _of(requests: RequestTimes, metric: Metric) -> Floats:
-    return requests.ttft_ms if metric == "ttft" else requests.e2e_ms
+    """The 95 % interval of the difference of medians."""
+    return difference_interval(made.get((BASELINE, share)), made.get((configuration, share)), metric)
 
 
 def refusals(summary: Summary | None) -> int | None:

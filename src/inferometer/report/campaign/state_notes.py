@@ -41,6 +41,10 @@ GUARDRAIL: dict[str, Words] = {
     "no_configuration_with_guardrails": (
         "The system could be brought into no configuration with guardrails, so nothing was compared."
     ),
+    "filters_not_shown": lambda configurations: (
+        f"Nothing shows that filters were switched in {', '.join(configurations)}: the system did not confirm it, nothing was "
+        "refused or held back there alone, and neither TTFT nor end-to-end latency surely rose."
+    ),
     "refused": "{why}",
     "configuration_missing": "not measured",
     "configuration_left_out": "{configuration}: not measured. {why}",
