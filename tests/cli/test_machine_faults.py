@@ -197,7 +197,7 @@ def test_the_end_of_a_terminal_interrupts_a_run_that_nohup_does_not_protect(
     """SIGHUP is Ctrl-C: what was measured is reported, exit code 130. Ignored from the start, it stays ignored."""
     program = [*(["nohup"] if outlives else []), *COMMAND]
     process = subprocess.Popen(
-        [*program, "run", *LOAD, "--requests", "150", "--out", str(tmp_path)],
+        [*program, "run", *LOAD, "--requests", "150" if outlives else "100000", "--out", str(tmp_path)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     folder = wait_for_answers(process, tmp_path, 3)

@@ -102,6 +102,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--count-template": "no",
         "--slo": ["ttft_p99<500ms", "success_rate>99%"],
         "--workers": "2",
+        "--keep-text": "errors",
         "--connection": "new",
         "--name": "nightly",
         "--timeout": "90s",
@@ -155,7 +156,7 @@ def test_every_flag_reaches_its_key() -> None:
     assert workload.count_template is False
     assert (plan.tokenizer.name, plan.tokenizer.method) == ("./tok", "reference")
     assert [str(slo) for slo in plan.slos] == ["ttft_p99<500ms", "success_rate>0.99"]
-    assert (plan.instrument.workers, plan.name) == (2, "nightly")
+    assert (plan.instrument.workers, plan.instrument.keep_text, plan.name) == (2, "errors", "nightly")
     assert (sut.accelerator, sut.accelerator_count, sut.accelerator_memory) == ("H100", 4, "80GB")
     assert (sut.boundary, sut.quantization, sut.prefix_caching) == ("engine", "fp8", "disabled")
     assert sut.cache_state == "cold"

@@ -17,7 +17,7 @@ from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.parse import build
 from inferometer.plan.request_class import RequestClass, SharedPrefix
 from inferometer.plan.rules import check
-from inferometer.plan.schema import Load, Plan, Sut, Tokenizer
+from inferometer.plan.schema import Instrument, Load, Plan, Sut, Tokenizer
 from inferometer.plan.slo import Slo
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.target import Sampling, Target
@@ -145,11 +145,12 @@ def test_a_plan_that_version_1_saved_is_read_with_every_value(tmp_path: Path, ca
     then, now = json.loads(case["plan"]), saved.resolved(plan)
     assert (then.pop("schema"), now.pop("schema")) == ("inferometer/plan/1", "inferometer/plan/2")
     workload, read = then.pop("workload"), now.pop("workload")
-    target, read_target = then.pop("target"), now.pop("target")
+    for part, default in (("target", Target()), ("instrument", Instrument())):
+        recorded, made = then.pop(part), now.pop(part)
+        assert recorded == {name: value for name, value in made.items() if name in recorded}
+        newer = made.keys() - recorded.keys()
+        assert {name: made[name] for name in newer} == {name: getattr(default, name) for name in newer}
     assert then == now
-    assert target == {name: value for name, value in read_target.items() if name in target}
-    newer = read_target.keys() - target.keys()
-    assert {name: read_target[name] for name in newer} == {name: getattr(Target(), name) for name in newer}
     assert {name: value for name, value in workload.items() if name in read} == {
         name: value for name, value in read.items() if name in workload
     }

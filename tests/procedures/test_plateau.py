@@ -153,7 +153,7 @@ def test_the_answer_under_a_limit_lies_where_latency_passes_it() -> None:
     found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
     assert value(found, "limited_rate").value == pytest.approx(8, rel=0.1)
     assert value(found, "throughput_at_ttft_limit").value == pytest.approx(8 * TOKENS, rel=0.1)
-    assert value(found, "limited_rate").note.facts == {"binding": "latency"}
+    assert value(found, "limited_rate").note.facts["binding"] == "latency"
 
 
 @pytest.mark.parametrize("loop", ["open", "closed"])
