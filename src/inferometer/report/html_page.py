@@ -1,8 +1,9 @@
 """HTML pages that need no network: a template of this package, its styles, its script, and the data that belongs to it.
 
-Everything outside came from a plan or a server and is escaped by Jinja; the data is JSON whose `<`, `>` and `&` are written as
-escapes, so no string in it can close the script element. A content security policy names the script by its SHA-256 and allows
-nothing else to run or load: a hole in the escaping would still not execute.
+Everything outside came from a plan or a server: what is unprintable is dropped, and Jinja escapes the rest. The data is JSON
+whose `<`, `>` and `&` are written as escapes, so no string in it can close the script element. A content security policy names
+the script by its SHA-256 and allows nothing else to run or load: a hole in the escaping would still not execute. (It could lead
+the reader to another page: a policy cannot forbid that.)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from inferometer.printable import printable_lines
 from inferometer.report.charts import Chart, draw, legend, signs
 from inferometer.report.figures import UNMEASURED, Counted, clean, marked
 
@@ -158,11 +160,17 @@ def _template(name: str) -> Template:
     environment = Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     return environment.get_template(name)
+
+
+def _shown(value: object) -> object:
+    """What a template writes, unprintable characters dropped; markup is our own."""
+    return printable_lines(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def embedded_json(value: object) -> str:
