@@ -1,0 +1,52 @@
+"""docs/threat-model.md: its limits are those of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inferometer import whole_file
+from inferometer.calibration import certificate
+from inferometer.drive import exchange, probe, worker_pool
+from inferometer.drive.answer_limits import UNLESS_SET
+from inferometer.plan import document
+from inferometer.plan.target import Target
+from inferometer.protocol import http_response
+from inferometer.run import target
+from inferometer.studies import engine_client
+from inferometer.telemetry.metrics import fetch
+from inferometer.workload import prompt_file, tokenizer_file
+from inferometer.workload.traces import source
+
+PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
+GIVEN = {name: field.default for name, field in Target.model_fields.items()}
+TOLD = {
+    "an answer": [UNLESS_SET.bytes, f"{UNLESS_SET.events:,} events", f"{UNLESS_SET.overrun_ns / 1e9:g} s beyond",
+                  f"{GIVEN['timeout_s']:g} s in all"],
+    "one event of a stream": [exchange.EVENT_LIMIT],
+    "the head of a response": [http_response.HEAD_LIMIT, http_response.FRAMING_LIMIT],
+    "the body of an error": [exchange.ERROR_LIMIT],
+    "before the load": [probe.LARGEST, f"{probe.LISTING_S:g} s", f"{GIVEN['probe_timeout_s']:g} s"],
+    "the list of models": [f"{target.MOST_MODELS:,} names", f"{target.LONGEST_NAME} characters"],
+    "an engine's own routes": [engine_client.LARGEST],
+    "a scrape of metrics": [fetch.LARGEST, f"{fetch.TIMEOUT_S:g} s"],
+    "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
+    "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],
+    "a document": [whole_file.MOST],
+    "a line of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
+    "a tokenizer's file": [tokenizer_file.MOST_BYTES, certificate.MOST_BYTES],
+}  # fmt: skip
+"""By the beginning of a row: what it says, in words or in bytes."""
+
+
+@pytest.mark.parametrize("row", TOLD)
+def test_every_limit_is_told_as_it_is(row: str) -> None:
+    """Each constant is in its row of the page."""
+    (line,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {row}")]
+    for told in TOLD[row]:
+        assert (told if isinstance(told, str) else size(told)) in line
+
+
+def size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
