@@ -21,7 +21,7 @@ from inferometer.workload.traces import source
 
 PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
 GIVEN = {name: field.default for name, field in Target.model_fields.items()}
-TOLD = {
+TOLD: dict[str, list[str | int]] = {
     "an answer": [UNLESS_SET.bytes, f"{UNLESS_SET.events:,} events", f"{UNLESS_SET.overrun_ns / 1e9:g} s beyond",
                   f"{GIVEN['timeout_s']:g} s in all"],
     "one event of a stream": [exchange.EVENT_LIMIT],
