@@ -78,7 +78,7 @@ def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
     expected: list[Any] = []
     for name in NAMES:
         expected += [name, ("warm-up", None), *[("level", name)] * 3, *[("throughput", name)] * 2]
-    assert seen == expected
+    assert seen == [*expected, "baseline", ("warm-up", None), ("again", "baseline")]
     for share in SHARES:
         levels = [ran.of("level", configuration=name, percent=share) for name in NAMES]
         assert [one.step.at.rate for one in levels] == [4.0 * share / 100] * 4
@@ -208,12 +208,12 @@ def test_throughput_falls_as_answers_take_longer(ran: Alone) -> None:
 
 def test_results_come_of_whatever_was_done(ran: Alone) -> None:
     """Cut short anywhere: what is missing is named, and None. One run with a full system is enough for a figure."""
-    for count in range(len(ran.done) - 2):
+    for count in range(len(ran.done) - 5):
         found = guardrail.results(ran.setup, ran.done[:count])
         values = {one.name: one.value for one in found.values}
         assert values["throughput_reduction_full"] is None
         assert found.undecided
-    assert not guardrail.results(ran.setup, ran.done[:-1]).undecided
+    assert not guardrail.results(ran.setup, ran.done[:-4]).undecided
     assert not ran.results.undecided
 
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 from procedures.alone import Alone, alone
 from procedures.driving import Silent
-from procedures.summaries import simulated
+from procedures.summaries import changed, simulated
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -187,7 +187,7 @@ def test_throughput_improves_in_closed_loop(ran: Alone) -> None:
 
 def test_results_come_of_whatever_was_done(ran: Alone) -> None:
     """What was not measured is None and named, never 0."""
-    for count in range(len(ran.done) - 1):
+    for count in range(len(ran.done) - 3):
         found = prefix_cache.results(ran.setup, ran.done[:count])
         values = {one.name: one.value for one in found.values}
         assert values["throughput_improvement"] is None
@@ -212,7 +212,17 @@ def test_without_a_way_to_flush_enabled_will_do() -> None:
         came = Measured("run", simulated()) if isinstance(step, Run) else Switched("declared", "a hook")
         if asked[-1] == "flushed":
             came = CannotSwitch("nobody knows how")
-    passes = ["disabled", "throughput", "flushed", "enabled", "cold", "warm", "throughput"]
+    passes = [
+        "disabled",
+        "throughput",
+        "flushed",
+        "enabled",
+        "cold",
+        "warm",
+        "throughput",
+        "disabled",
+        "again",
+    ]
     assert asked == ["disabled", *passes]
     steps = prefix_cache.steps(Setup(Plan(), Tests(), known))
     next(steps)
@@ -268,6 +278,37 @@ def test_a_cache_that_saves_nothing_has_to_show_that_it_was_switched(ran: Alone)
     assert unseen(ran, "disabled", "declared") == ["cache_not_shown"]
     assert unseen(ran, "disabled", "verified") == []
     assert unseen(ran, "warm", "declared") == []
+
+
+@pytest.mark.parametrize(("factor", "drifts"), [(1.0, False), (1.04, False), (1.3, True), (0.7, True)])
+def test_a_system_that_is_another_at_the_end_leaves_the_test_undecided(
+    ran: Alone, factor: float, drifts: bool
+) -> None:
+    """By the pass without a cache, made again with the same requests: all of them longer or shorter by a factor."""
+    first = ran.of("disabled").outcome
+    assert ran.of("again").outcome.summary.workload.fingerprint == first.summary.workload.fingerprint
+    assert first.requests is not None
+    assert first.summary.metrics.ttft_ms is not None
+    metrics = structs.replace(
+        first.summary.metrics,
+        ttft_ms=replace_p50(first.summary.metrics.ttft_ms, factor),
+    )
+    other = replace(
+        first,
+        requests=replace(first.requests, ttft_ms=factor * first.requests.ttft_ms),
+        summary=structs.replace(first.summary, metrics=metrics),
+    )
+    done = [
+        PerformedRun(one.step, other) if isinstance(one, PerformedRun) and one.step.part == "again" else one
+        for one in ran.done
+    ]
+    found = [one.code for one in prefix_cache.results(ran.setup, done).undecided]
+    assert found == (["drifted_between"] if drifts else [])
+
+
+def replace_p50(stats: Any, factor: float) -> Any:
+    """The same with another median."""
+    return changed(stats, p50=factor * stats.p50)
 
 
 def test_the_workload_is_the_plans_if_it_shares() -> None:

@@ -76,7 +76,7 @@ OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
 """Tests whose headline is reckoned with medians of several runs."""
 SERVING = {"ttft", "itl", "fairness", "prefix-cache", "long-context", "guardrail"}
 """Tests at loads that the system is to carry, headlined by latencies."""
-OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm"}
+OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm", "again"}
 """Parts of their runs whose latencies the headlines are of."""
 WIDE = 2.0
 """Of an interval's ends: a value that may as well be twice as much is not known."""

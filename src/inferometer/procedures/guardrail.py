@@ -1,6 +1,7 @@
 """Draft 5.10, Guardrail Overhead: the same load with and without safety systems.
 
 base of the baseline -> for each configuration: switch -> every level at the baseline's rates -> its most throughput
+-> the baseline's first level again, which shows whether the system changed meanwhile (repeated.py)
 
 | figure                  | is                                                                             |
 | ----------------------- | ------------------------------------------------------------------------------ |
@@ -19,6 +20,7 @@ A configuration that the system cannot be brought into is left out, and its rows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
@@ -26,7 +28,7 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, 
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
-from inferometer.procedures import filters_shown, guarded_maximum
+from inferometer.procedures import filters_shown, guarded_maximum, repeated
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
 from inferometer.procedures.paired_medians import difference_interval
@@ -73,12 +75,22 @@ def steps(setup: Setup) -> Steps:
     if base is None:
         return
     yield from kept(_configuration(setup, BASELINE, base, done), done)
+    compared = False
     for name in _others(setup):
         try:
             yield Switch("guardrails", name)
         except CannotSwitch:  # a system with one switch for all: the others can still be compared
             continue
         yield from kept(_configuration(setup, name, base, done), done)
+        compared = True
+    if not compared or setup.quick:
+        return
+    try:
+        yield Switch("guardrails", BASELINE)
+    except CannotSwitch:
+        return
+    yield warm_up_run(_plan(setup, BASELINE))
+    yield replace(_level(setup, BASELINE, base, setup.tests.guardrail.percent[0]), part=repeated.PART)
 
 
 def planned(setup: Setup) -> Plan:
@@ -121,7 +133,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         figures=tuple(_figures(setup, levels)),
         notes=(*_notes(setup, levels, refused, base), *_rising(most), *_slower(most), *base_notes(slower)),
         undecided=(
-            *_undecided(setup, missing, refused), *_not_shown(setup, made, done),
+            *_undecided(setup, missing, refused), *_not_shown(setup, made, done), *_drifted(setup, made, done),
             *unsure_loads(slower, base, setup.tests.guardrail.percent),
         ),
         known=known_base(plan, base, slower),
@@ -147,6 +159,14 @@ def _not_shown(setup: Setup, made: Made, done: Sequence[Performed]) -> tuple[Not
         if levels and not known >= {BASELINE, name} and not filters_shown.seen(levels):
             unseen.append(LABELS[name])
     return (Note("filters_not_shown", {"configurations": tuple(unseen)}),) if unseen else ()
+
+
+def _drifted(setup: Setup, made: Made, done: Sequence[Performed]) -> list[Note]:
+    """That the baseline's first level was another at the end, in a latency of which overheads are."""
+    again = runs(done, repeated.PART)
+    metrics = list(dict.fromkeys(metric for name, metric, _ in OVERHEADS if name in _others(setup)))
+    first = made.get((BASELINE, setup.tests.guardrail.percent[0]))
+    return repeated.drifted(LABELS[BASELINE], first, again[-1].outcome if again else None, metrics)
 
 
 def _configurations(setup: Setup) -> tuple[str, ...]:
@@ -175,18 +195,22 @@ def _plan(setup: Setup, configuration: str) -> Plan:
 
 def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performed]) -> Steps:
     """Warm-up, levels, and the most throughput. The baseline is warm already if its 100 % was searched for."""
-    wanted, plan = setup.tests.guardrail, _plan(setup, name)
+    plan = _plan(setup, name)
     if not (name == BASELINE and done):
         yield warm_up_run(plan)
-    for share in wanted.percent:
-        load = base * share / 100
-        seconds = lasting(setup, load, wanted.duration_s)
-        level = open_loop(plan, load, seconds=seconds)
-        at = Conditions(configuration=name, percent=share, rate=load)
-        facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
-        why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
-        yield Run(without_warm_up(level), "level", at, why)
+    for share in setup.tests.guardrail.percent:
+        yield _level(setup, name, base, share)
     yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, base)
+
+
+def _level(setup: Setup, name: str, base: float, share: float) -> Run:
+    load = base * share / 100
+    seconds = lasting(setup, load, setup.tests.guardrail.duration_s)
+    level = open_loop(_plan(setup, name), load, seconds=seconds)
+    at = Conditions(configuration=name, percent=share, rate=load)
+    facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
+    why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
+    return Run(without_warm_up(level), "level", at, why)
 
 
 def _refused(done: Sequence[Performed]) -> dict[str, str]:
@@ -194,7 +218,7 @@ def _refused(done: Sequence[Performed]) -> dict[str, str]:
     return {
         one.step.state: one.outcome.why
         for one in done
-        if isinstance(one.step, Switch) and isinstance(one.outcome, Refused)
+        if isinstance(one.step, Switch) and isinstance(one.outcome, Refused) and one.step.state != BASELINE
     }
 
 

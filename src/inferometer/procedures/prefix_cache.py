@@ -1,6 +1,7 @@
 """Draft 5.7, Prefix Cache Effectiveness: the same workload without prefix cache, with an empty one, and with a filled one.
 
 cache disabled -> base -> disabled pass -> throughput -> cache enabled and empty -> cold pass -> warm pass -> throughput
+-> cache disabled -> disabled pass again, which shows whether the system changed meanwhile (repeated.py)
 
 All three passes have the same seed, so the same lengths, sharing and instants. They differ in what their warm-up says: that of
 the warm pass begins with what the measured requests share (draft 4.5.1), that of the others shares nothing with those. Nonces
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from inferometer.measure.jackknife import jackknife_intervals
 from inferometer.measure.record import Ints
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
+from inferometer.procedures import repeated
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.plateau import distinct
 from inferometer.procedures.results import Results, Table, Value
@@ -50,7 +52,7 @@ from inferometer.procedures.setup import (
     with_warm_up,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, runs
+from inferometer.procedures.step import Measured, Performed, Run, Steps, Switch, Switched, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
@@ -102,6 +104,13 @@ def steps(setup: Setup) -> Steps:
     yield _pass(setup, COLD, load)
     yield _pass(setup, WARM, load)
     yield _throughput(setup, WARM, base)
+    if setup.quick:
+        return
+    try:
+        yield Switch("prefix_cache", "disabled")
+    except CannotSwitch:
+        return
+    yield replace(_pass(setup, DISABLED, load), part=repeated.PART)
 
 
 def planned(setup: Setup) -> Plan:
@@ -122,6 +131,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     open_ = [Note("not_measured", {"what": tuple(missing)})] if missing else []
     if not missing and not _shown(done, passes, intervals):
         open_.append(Note("cache_not_shown"))
+    open_ += repeated.drifted(
+        DISABLED.label, _measured(done, DISABLED.part), _measured(done, repeated.PART), ("ttft",)
+    )
     slower = base_collapse(setup, bare, done)
     open_ += unsure_loads(slower, base, [setup.tests.prefix_cache.percent])
     return Results(
@@ -173,9 +185,14 @@ def _throughput(setup: Setup, one: Pass, base: float) -> Run:
     return Run(ready, "throughput", at, why)
 
 
-def _summary(done: Sequence[Performed], part: str) -> Summary | None:
+def _measured(done: Sequence[Performed], part: str) -> Measured | None:
     found = runs(done, part)
-    return found[-1].outcome.summary if found else None
+    return found[-1].outcome if found else None
+
+
+def _summary(done: Sequence[Performed], part: str) -> Summary | None:
+    found = _measured(done, part)
+    return None if found is None else found.summary
 
 
 def _throughput_of(done: Sequence[Performed], one: Pass) -> Summary | None:

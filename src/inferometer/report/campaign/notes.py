@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.note import Note, WordedNote
-from inferometer.report.campaign.state_notes import COLD_START, GUARDRAIL, PREFIX_CACHE
+from inferometer.report.campaign.state_notes import COLD_START, GUARDRAIL, PREFIX_CACHE, REPEATED
 from inferometer.report.campaign.step_notes import STEPS
 from inferometer.report.fact_words import Words, called
 
@@ -513,6 +513,6 @@ LONG_CONTEXT: dict[str, Words] = {
 
 WORDS: dict[str, Words] = (
     STEPS | SEARCHES | TTFT | THROUGHPUT | TRADEOFF | ITL | CAPACITY | FAIRNESS | PREFIX_CACHE | MEMORY_PRESSURE
-    | LONG_CONTEXT | GUARDRAIL | COLD_START
+    | LONG_CONTEXT | GUARDRAIL | COLD_START | REPEATED
 )  # fmt: skip
 """By code. A test holds them to the codes that procedures have."""

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from inferometer.report.fact_words import Words
 
+REPEATED: dict[str, Words] = {
+    "drifted_between": (
+        "{latency} P50 of {of} was {first:.4g} ms at first and {again:.4g} ms at the end: the system changed during the test, "
+        "and what it did by itself is not told from what was switched. Measure again on a system that stays as it is."
+    ),
+}
+
+
 PREFIX_CACHE: dict[str, Words] = {
     "no_saturation_without_cache": "The highest rate sustained without cache was not found, so no pass was made.",
     "cache_not_shown": (

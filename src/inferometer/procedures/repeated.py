@@ -1,0 +1,35 @@
+"""The first configuration of a test once more at its end: whether the system changed between the configurations it compares.
+
+The repeated run has a part of its own, so that it enters no figure. The system changed if a median of it is apart from the
+first run's by more than chance (the interval of their difference leaves 0 out) and by more than SHARE of the first. A smaller
+change stays unseen, and may still be much of a small overhead. Quick campaigns do not repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inferometer.documents.note import Fact, Note
+from inferometer.procedures.paired_medians import difference_interval
+from inferometer.procedures.step import Measured
+from inferometer.procedures.summary_access import Metric, stat
+
+PART = "again"
+SHARE = 0.05
+WORDS: dict[str, str] = {"ttft": "TTFT", "e2e": "End-to-end latency"}
+
+
+def drifted(
+    label: str, first: Measured | None, again: Measured | None, metrics: Sequence[Metric]
+) -> list[Note]:
+    """That the system changed, for the first of these latencies whose median did; nothing where there is no repeated run.
+    `label`: the configuration."""
+    for metric in metrics:
+        ends = difference_interval(first, again, metric)
+        before, after = (None if one is None else stat(one.summary, metric, "p50") for one in (first, again))
+        if ends is None or before is None or after is None:
+            continue
+        if not ends[0] <= 0 <= ends[1] and abs(after - before) > SHARE * before:
+            facts: dict[str, Fact] = {"of": label, "latency": WORDS[metric], "first": before, "again": after}
+            return [Note("drifted_between", facts)]
+    return []
