@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
@@ -46,12 +47,12 @@ def fuzz(name: str, seconds: int, runs: int, seed: int) -> bool:
         "artifact_prefix": f"{found}/",
         "print_final_stats": 1,
     }
-    # A run that is to be repeatable begins with the corpus of the repository and keeps nothing.
-    corpora = [] if seed else [str(found / "corpus")]
     words = [f"-{key}={value}" for key, value in settings.items()]
-    command = [sys.executable, "-m", "fuzz.worker", name, *words, *corpora, str(CORPUS / name)]
     log, began = found / "log.txt", time.monotonic()
-    with log.open("wb") as file:
+    with log.open("wb") as file, TemporaryDirectory() as nothing:
+        # New inputs go to the first folder. A run that is to be repeatable begins with the repository's alone and keeps none.
+        kept = nothing if seed else str(found / "corpus")
+        command = [sys.executable, "-m", "fuzz.worker", name, *words, kept, str(CORPUS / name)]
         code = subprocess.run(
             command, cwd=HERE.parent, env=os.environ | {"PYTHONHASHSEED": "0"}, stdout=file, stderr=file
         ).returncode
