@@ -190,6 +190,11 @@ def test_a_machine_without_free_ports_says_so(tmp_path: Path) -> None:
     assert "this machine ran out of open files, ports or buffers" in _reason(summary, "error_rate")
 
 
+def _heeding_hangups() -> None:
+    """The tests themselves may have been started by nohup, and what is ignored is ignored by children."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("outlives", [False, True])
 def test_the_end_of_a_terminal_interrupts_a_run_that_nohup_does_not_protect(
     outlives: bool, tmp_path: Path
@@ -199,6 +204,7 @@ def test_the_end_of_a_terminal_interrupts_a_run_that_nohup_does_not_protect(
     process = subprocess.Popen(
         [*program, "run", *LOAD, "--requests", "150" if outlives else "100000", "--out", str(tmp_path)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_heeding_hangups,
     )  # fmt: skip
     folder = wait_for_answers(process, tmp_path, 3)
     process.send_signal(signal.SIGHUP)
