@@ -33,16 +33,13 @@ from dataclasses import replace
 
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
-from inferometer.measure.delivery import BENT_SHARE, DIRECT_SHARE, LUMPED_SHARE
+from inferometer.measure.delivery import BENT_SHARE, DIRECT_SHARE, HELD_SHARE, LUMPED_SHARE
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.stats import wilson
 from inferometer.plan.schema import Plan
 
 AT_ONCE_SHARE = 0.5
 """A proxy that buffers holds back every answer; a quick server may write some short ones in one go."""
-
-HELD_SHARE = 0.01
-"""What is decided at P99 can be the doing of one answer in a hundred."""
 
 
 def streamed(plan: Plan, measurement: Measurement) -> Check:

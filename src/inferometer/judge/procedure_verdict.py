@@ -44,6 +44,7 @@ from inferometer.judge.checks import ERROR_RATE
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.delivery import AT_ONCE_SHARE
 from inferometer.judge.judge import OF_THE_INSTRUMENT
+from inferometer.measure.measurement import OF_FILTERS
 from inferometer.measure.stats import wilson
 from inferometer.metrics.statistics import ENOUGH
 from inferometer.plan.saved import part_values
@@ -56,8 +57,6 @@ OF_SINGLE_REQUESTS = {"cold-start"}
 OF_FILTERS_COST = {"guardrail"}
 """Tests of what filters cost in TTFT, end-to-end time and throughput: a disclosed one that holds answers back is expected."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
-OF_FILTERS = ("finish_reason", "policy_status")
-"""Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}

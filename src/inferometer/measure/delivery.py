@@ -46,6 +46,9 @@ not made one after the other: they waited for one another."""
 DIRECT_SHARE = 0.9
 """Strictly above this share of single-token chunks, gaps are inter-token latencies (draft B.2.1 step 2)."""
 
+HELD_SHARE = 0.01
+"""Of the answers may be held back: what is decided at P99 can be the doing of one in a hundred."""
+
 LUMPED_SHARE = 0.01
 """What is decided at P99 can be the doing of one answer in a hundred."""
 

@@ -513,6 +513,8 @@ def _first_event_classes(record: Record, samples: Samples) -> dict[str, int]:
 
 REASONS = ("content_filter", "refusal")
 """Finish reasons of a refusal."""
+OF_FILTERS = ("finish_reason", "policy_status")
+"""Signals of a filter at work. A refusal in the answer's own field is the model's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.summary import Summary
+from inferometer.measure.delivery import HELD_SHARE
+from inferometer.measure.measurement import OF_FILTERS
 from inferometer.measure.stats import wilson
 from inferometer.procedures.paired_medians import difference_interval
 from inferometer.procedures.step import Measured, Performed, Switch, Switched
@@ -22,10 +24,6 @@ from inferometer.procedures.summary_access import Metric
 
 FEWEST = 6
 """Refusals: that all of as many fall into one of two configurations alike is less likely than 5 %."""
-OF_POLICY = ("finish_reason", "policy_status")
-"""Signals of a filter (measure/measurement.py). A refusal in the answer's own field is the model's."""
-HELD = 0.01
-"""The share of answers that arrive at once from which on the check `streamed` objects."""
 METRICS: tuple[Metric, ...] = ("ttft", "e2e")
 
 Levels = Sequence[tuple[Measured, Measured]]
@@ -53,7 +51,7 @@ def _refuses(levels: Levels) -> bool:
 
 
 def _stopped(summary: Summary) -> int:
-    return sum(summary.refusals.by_signal.get(name, 0) for name in OF_POLICY)
+    return sum(summary.refusals.by_signal.get(name, 0) for name in OF_FILTERS)
 
 
 def _holds_back(levels: Levels) -> bool:
@@ -62,7 +60,7 @@ def _holds_back(levels: Levels) -> bool:
     for one in checks:
         if one.code == "streamed" and one.facts.get("of") == "filter":
             ends = wilson(one.facts.get("held") or 0, one.facts.get("judged") or 0)
-            if ends is not None and ends[0] > HELD:
+            if ends is not None and ends[0] > HELD_SHARE:
                 return True
     return False
 
