@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from inferometer.client.trust import context
-from inferometer.drive import clock, progress_counters
+from inferometer.drive import clock, progress_counters, time_slice
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
@@ -345,6 +345,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     guard_stderr()
+    time_slice.shorten()
     most_files = _raise_file_limit()
     line = bytearray()
     while not line.endswith(b"\n"):
