@@ -32,6 +32,11 @@ class Busy(Virtual):
     def __init__(self, spoils: set[int], code: str) -> None:
         super().__init__(Chosen("tiny-cpu", Settings(step_base_ns=5e6, max_batch=16)), Silent())
         self._spoils, self._code, self._levels = spoils, code, 0
+        self.settled: list[int] = []
+
+    def settle(self) -> None:
+        """See Stand."""
+        self.settled.append(self._levels)
 
     def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
@@ -59,7 +64,9 @@ def carried(folder: Path, stand: Virtual, quick: bool = False) -> Tested:
 def test_a_spoilt_run_is_made_again_and_the_answer_is_that_of_a_quiet_machine(tmp_path: Path) -> None:
     """Law: one or two spoilt runs change nothing of a test but its list of them, which names run, load and checks."""
     quiet = carried(tmp_path / "quiet", Busy(set(), "lateness")).document.tests[0]
-    busy = carried(tmp_path / "busy", Busy({2, 3}, "lateness")).document.tests[0]
+    stand = Busy({2, 3}, "lateness")
+    busy = carried(tmp_path / "busy", stand).document.tests[0]
+    assert stand.settled == [2, 3], "each is made again once the machine is on time"
     assert (busy.values, busy.verdict.status) == (quiet.values, quiet.verdict.status)
     assert not quiet.spoilt
     assert [one.checks for one in busy.spoilt] == [("lateness",)] * 2

@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from inferometer.documents.doctor import StampSeries, TimerSeries
-from inferometer.drive import clock
+from inferometer.drive import clock, time_slice
 from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.reactor import Reactor
@@ -33,6 +33,7 @@ the connections of a run are open for longer before they carry load."""
 
 def timer(instants: int = INSTANTS, every_ns: int = EVERY_NS) -> TimerSeries:
     """How late the load generator's loop is for instants that follow each other at `every_ns`."""
+    time_slice.shorten()  # as a worker does
     reactor = Reactor(Peer(socket.AF_INET, ("127.0.0.1", 0)), KINDS["http/1.1"], _no_exchange)
     late = np.empty(instants)
     try:

@@ -49,6 +49,7 @@ from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Guards, Settings
 from inferometer.server.http_reply import PRODUCT
 from inferometer.simulation.engine import Chosen, choose
+from inferometer.studies.calm import CALM_MS, await_calm
 from inferometer.studies.certificate import cited_certificate
 from inferometer.units import NS_PER_S
 
@@ -84,6 +85,9 @@ class Stand(Protocol):
     def usual(self, what: str) -> str | None:
         """The state that a system is in when no test asks for another; None: not known."""
 
+    def settle(self) -> None:
+        """Wait until the client's machine is on time, within bounds."""
+
 
 class Virtual:
     """An engine in virtual time. Each run has an engine of its own, so a cache is never left filled by the run before. Of those
@@ -100,6 +104,9 @@ class Virtual:
     def usual(self, what: str) -> str | None:
         """See Stand."""
         return (START | RUNNING).get(what)
+
+    def settle(self) -> None:
+        """See Stand. Virtual time has no machine."""
 
     def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
@@ -197,6 +204,16 @@ class Live:
         if self._starts_server and not self._switching.guardrails:
             plan = self._disclosing(plan)
         return conduct(plan, out, self._ui, certificate=cited_certificate(plan), embedded=self._embedded)
+
+    def settle(self) -> None:
+        """See Stand."""
+        begun = time.monotonic()
+        late = await_calm().p99_ms
+        if late > CALM_MS:
+            waited = time.monotonic() - begun
+            self._ui.note(
+                f"the client's machine is still late by {late:.1f} ms (P99) after {waited:.0f} s of waiting"
+            )
 
     def _disclosing(self, plan: Plan) -> Plan:
         """The plan with the filters that the embedded engine has on, whatever it declared of them (draft 4.8.1)."""
