@@ -430,3 +430,47 @@ def test_a_throughput_run_with_given_requests_in_flight_sends_each_request_once(
     run = next(measure(setup, bare(), "baseline", "Baseline", [], 10.0))
     assert isinstance(run, Run)
     assert (run.plan.load.duration_s, run.plan.load.requests) == (60, 720)
+
+
+@pytest.mark.parametrize(("factor", "drifts"), [(1.0, False), (1.04, False), (1.3, True), (0.7, True)])
+def test_a_system_that_is_another_at_the_end_leaves_the_overheads_undecided(
+    ran: Alone, factor: float, drifts: bool
+) -> None:
+    """By the baseline's first level, made again with the same requests: all of them longer or shorter by a factor."""
+    first = ran.of("level", configuration="baseline", percent=SHARES[0]).outcome
+    assert ran.of("again").outcome.summary.workload.fingerprint == first.summary.workload.fingerprint
+    other = _longer(first, factor)
+    done = [
+        PerformedRun(one.step, other) if isinstance(one, PerformedRun) and one.step.part == "again" else one
+        for one in ran.done
+    ]
+    found = guardrail.results(ran.setup, done)
+    assert [one.code for one in found.undecided] == (["drifted_between"] if drifts else [])
+    assert "not_repeated" not in {one.code for one in found.notes}
+
+
+def test_a_test_that_repeats_nothing_says_that_a_change_would_be_unseen(ran: Alone) -> None:
+    """As of a system that cannot be switched back."""
+    done = [one for one in ran.done if not (isinstance(one, PerformedRun) and one.step.part == "again")]
+    assert "not_repeated" in {one.code for one in guardrail.results(ran.setup, done).notes}
+
+
+def _longer(run: Measured, factor: float) -> Measured:
+    """The same run with all latencies so much longer."""
+    assert run.requests is not None
+    metrics = run.summary.metrics
+    longer = changed(
+        metrics, **{name: _with_p50(getattr(metrics, name), factor) for name in ("ttft_ms", "e2e_ms")}
+    )
+    return replace(
+        run,
+        requests=replace(
+            run.requests, ttft_ms=factor * run.requests.ttft_ms, e2e_ms=factor * run.requests.e2e_ms
+        ),
+        summary=changed(run.summary, metrics=longer),
+    )
+
+
+def _with_p50(stats: Any, factor: float) -> Any:
+    """The same with another median."""
+    return changed(stats, p50=factor * stats.p50)

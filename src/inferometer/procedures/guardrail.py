@@ -131,7 +131,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *guarded_maximum.climb_table(labels, most), *base_table(setup, plan, done),
         ),
         figures=tuple(_figures(setup, levels)),
-        notes=(*_notes(setup, levels, refused, base), *_rising(most), *_slower(most), *base_notes(slower)),
+        notes=(
+            *_notes(setup, levels, refused, base), *_rising(most), *_slower(most),
+            *repeated.not_repeated(LABELS[BASELINE], *_both_ends(setup, made, done)), *base_notes(slower),
+        ),
         undecided=(
             *_undecided(setup, missing, refused), *_not_shown(setup, made, done), *_drifted(setup, made, done),
             *unsure_loads(slower, base, setup.tests.guardrail.percent),
@@ -163,10 +166,17 @@ def _not_shown(setup: Setup, made: Made, done: Sequence[Performed]) -> tuple[Not
 
 def _drifted(setup: Setup, made: Made, done: Sequence[Performed]) -> list[Note]:
     """That the baseline's first level was another at the end, in a latency of which overheads are."""
-    again = runs(done, repeated.PART)
     metrics = list(dict.fromkeys(metric for name, metric, _ in OVERHEADS if name in _others(setup)))
+    return repeated.drifted(LABELS[BASELINE], *_both_ends(setup, made, done), metrics)
+
+
+def _both_ends(
+    setup: Setup, made: Made, done: Sequence[Performed]
+) -> tuple[Measured | None, Measured | None]:
+    """The baseline's first level, and the same at the end."""
+    again = runs(done, repeated.PART)
     first = made.get((BASELINE, setup.tests.guardrail.percent[0]))
-    return repeated.drifted(LABELS[BASELINE], first, again[-1].outcome if again else None, metrics)
+    return first, again[-1].outcome if again else None
 
 
 def _configurations(setup: Setup) -> tuple[str, ...]:

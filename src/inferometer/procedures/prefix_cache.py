@@ -131,9 +131,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     open_ = [Note("not_measured", {"what": tuple(missing)})] if missing else []
     if not missing and not _shown(done, passes, intervals):
         open_.append(Note("cache_not_shown"))
-    open_ += repeated.drifted(
-        DISABLED.label, _measured(done, DISABLED.part), _measured(done, repeated.PART), ("ttft",)
-    )
+    first, again = (_measured(done, part) for part in (DISABLED.part, repeated.PART))
+    open_ += repeated.drifted(DISABLED.label, first, again, ("ttft",))
     slower = base_collapse(setup, bare, done)
     open_ += unsure_loads(slower, base, [setup.tests.prefix_cache.percent])
     return Results(
@@ -145,7 +144,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *base_table(setup, bare, done),
         ),
         figures=(_bars(passes),),
-        notes=(*_notes(setup, passes, base), *base_notes(slower)),
+        notes=(
+            *_notes(setup, passes, base),
+            *repeated.not_repeated(DISABLED.label, first, again),
+            *base_notes(slower),
+        ),
         undecided=tuple(open_),
         known=known_base(bare, base, slower),
     )

@@ -2,7 +2,8 @@
 
 The repeated run has a part of its own, so that it enters no figure. The system changed if a median of it is apart from the
 first run's by more than chance (the interval of their difference leaves 0 out) and by more than SHARE of the first. A smaller
-change stays unseen, and may still be much of a small overhead. Quick campaigns do not repeat.
+change stays unseen, and may still be much of a small overhead; so does one that is over by the end. Without a repeated run
+(quick campaigns make none, nor does a system that cannot be switched back) none is seen, and a note says so.
 """
 
 from __future__ import annotations
@@ -33,3 +34,8 @@ def drifted(
             facts: dict[str, Fact] = {"of": label, "latency": WORDS[metric], "first": before, "again": after}
             return [Note("drifted_between", facts)]
     return []
+
+
+def not_repeated(label: str, first: Measured | None, again: Measured | None) -> list[Note]:
+    """That a change would be unseen, where nothing was measured again."""
+    return [Note("not_repeated", {"of": label})] if first is not None and again is None else []

@@ -9,6 +9,9 @@ REPEATED: dict[str, Words] = {
         "{latency} P50 of {of} was {first:.4g} ms at first and {again:.4g} ms at the end: the system changed during the test, "
         "and what it did by itself is not told from what was switched. Measure again on a system that stays as it is."
     ),
+    "not_repeated": (
+        "{of} was not measured again at the end, so a change of the system during the test would not be seen."
+    ),
 }
 
 
