@@ -1,8 +1,9 @@
 """Waiting until the client's machine is on time again, before a run that it spoilt is made again.
 
 What disturbs a machine (a backup, a neighbour on the same host) often lasts for minutes: a run made again at once is spoilt
-like the first. So the timer of the load generator is tried for some seconds at a time, until P99 of its lateness is at most half of
-what a run may have, or until patience is at its end. No server is contacted, and nothing that one answered has a part in it.
+like the first. So the timer of the load generator is tried for some seconds at a time, until P99 of its lateness is at most
+half of what a run may have, or until patience is at its end. No server is contacted, and nothing that one answered has a part
+in it.
 """
 
 from __future__ import annotations
