@@ -109,6 +109,12 @@ _BY_ERRNO = {
     errno.ENOMEM: "memory",
     errno.EAGAIN: "processes",
 }
+_BY_WORDS = {
+    "failed to map segment": "memory",  # the dynamic loader, of a library that Python imports
+    "annot allocate memory": "memory",
+    "can't start new thread": "processes",
+}
+"""What a shortage says where it comes without an error number."""
 _SPACE = "free some space, or write to another disk"
 SHORTAGES = {
     "disk": ("the disk is full", _SPACE),
@@ -135,6 +141,8 @@ def shortage_of(cause: BaseException | None) -> str | None:
         return cause.shortage
     if isinstance(cause, MemoryError):
         return "memory"
+    if isinstance(cause, ImportError | RuntimeError):
+        return next((code for words, code in _BY_WORDS.items() if words in str(cause)), None)
     return _BY_ERRNO.get(cause.errno or 0) if isinstance(cause, OSError) else None
 
 

@@ -3,6 +3,7 @@ that was written is lost. Where the machine does not let a test cause the fault,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -10,11 +11,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from commands import COMMAND, SMALL, finish, only, start, wait_for_answers, workers_of
 
@@ -234,10 +235,85 @@ def test_a_recovered_run_knows_of_a_worker_that_died_before(tmp_path: Path) -> N
     for _ in range(1200):
         if json.loads((folder / "run.json").read_bytes())["dead_workers"]:
             break
-        time.sleep(0.05)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
     process.kill()
     process.communicate(timeout=60)
     assert finish("recover", str(folder))[0] == 130
     summary = json.loads((folder / "summary.json").read_bytes())
     assert [one["worker"] for one in summary["instrument"]["dead_workers"]] == [1]
     assert summary["verdict"]["status"] == "INVALID"
+
+
+def test_a_machine_that_stands_still_for_a_while_makes_no_valid_run(tmp_path: Path) -> None:
+    """All processes are stopped and continued, as when a container is frozen: clocks go on, and nothing else does."""
+    process = start("run", *LOAD, "--requests", "300", out=tmp_path)
+    folder = wait_for_answers(process, tmp_path, 100)
+    every = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    for one in every:
+        one.suspend()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    for one in every:
+        one.resume()
+    process.communicate(timeout=200)
+    assert process.returncode == 3
+    summary = json.loads((folder / "summary.json").read_bytes())
+    assert summary["requests"]["sent"] == 300
+    assert {one["code"] for one in summary["verdict"]["reasons"]} & {"lateness", "receive_lag"}
+
+
+def test_a_network_that_ends_under_load_loses_no_answer_from_before(tmp_path: Path) -> None:
+    """In a network of its own whose interface goes down: requests fail in words from then on, and the run comes to its end."""
+    words = [*LOAD, "--requests", "300", "--timeout", "2", "--out", str(tmp_path)]
+    program = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *COMMAND]
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    process = subprocess.Popen(
+        [*program, "run", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    folder = wait_for_answers(process, tmp_path, 50)
+    subprocess.check_call(
+        ["nsenter", "-t", str(process.pid), "-n", "ip", "link", "set", "lo", "down"], timeout=60
+    )
+    _, stderr = process.communicate(timeout=200)
+    assert process.returncode == 3, stderr
+    summary = json.loads((folder / "summary.json").read_bytes())
+    assert summary["requests"]["sent"] == 300
+    assert summary["requests"]["completed"] >= 50
+    assert summary["verdict"]["status"] == "INVALID"
+    assert "timeout" in _reason(summary, "error_rate")
+
+
+def test_clocks_that_count_from_elsewhere_change_nothing(tmp_path: Path) -> None:
+    """In a time namespace, where the machine seems to have been up for months longer."""
+    program = ["unshare", "--time", "--monotonic", "10000000", "--boottime", "10000000", "--fork"]
+    if subprocess.run([*program, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no time namespace can be made here")
+    words = [*LOAD, "--requests", "100", "--out", str(tmp_path)]
+    done = subprocess.run(
+        [*program, *COMMAND, "run", *words], capture_output=True, text=True, timeout=300, check=False
+    )
+    summary = json.loads((only(tmp_path) / "summary.json").read_bytes())
+    assert summary["requests"]["completed"] == 100, done.stderr
+    (clock,) = (one for one in summary["verdict"]["checks"] if one["code"] == "clock_step")
+    assert clock["status"] in ("pass", "na")
+
+
+@pytest.mark.parametrize("mib", [256, 340, 600])
+def test_a_machine_without_memory_says_so_and_loses_nothing(mib: int, tmp_path: Path) -> None:
+    """Address space is limited, so that the run ends before, while or after it measures: always in words, and what it has
+    measured is recovered with more of it."""
+    most = mib << 20
+    done = _limited(
+        *LOAD,
+        *("--requests", "100", "--out", str(tmp_path)),
+        before=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert done.returncode == 71, done.stderr
+    assert SHORTAGES["memory"][0] in done.stderr or SHORTAGES["processes"][0] in done.stderr
+    assert "bug" not in done.stderr
+    for folder in tmp_path.iterdir():
+        assert f"inferometer recover {folder}" in done.stderr
+        assert finish("recover", str(folder))[0] in (0, 3, 4)
+        assert json.loads((folder / "summary.json").read_bytes())["requests"]["completed"] == 100

@@ -103,7 +103,10 @@ def run(arguments: Sequence[str]) -> int:
     except (OSError, MemoryError) as wrong:
         tell(in_words(wrong))
         return 2 if shortage_of(wrong) is None else MachineError.exit_code
-    except Exception:
+    except Exception as wrong:
+        if shortage_of(wrong) is not None:
+            tell("; ".join((in_words(wrong), *_notes(wrong))))
+            return MachineError.exit_code
         tell("This is a bug in inferometer. Please report it with the following text.\n")
         tell(traceback.format_exc())
         return 70
