@@ -234,6 +234,22 @@ def test_the_waits_of_the_few_that_failed_are_not_left_out_of_p99(run: Any, ms: 
         ("own_cpu", "pass", {"more": {"own_cpu": OwnCpu(10.0, 3.0, None, 2)}}),
         ("clock_step", "fail", {"pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 2 * MS)}}),
         ("clock_step", "pass", {"pulse": {"clock_offset_ns": np.arange(100) * MS // 2}}),
+        (
+            "clock_step",
+            "pass",
+            {
+                "pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 900 * MS)},
+                "more": {"timestamp_source": "user"},
+            },
+        ),
+        (
+            "clock_step",
+            "unsure",
+            {
+                "pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 60_000 * MS)},
+                "more": {"timestamp_source": "user"},
+            },
+        ),
         ("cache_hits", "fail", {"usage_cached": lambda v: v + np.arange(len(v)) % 60}),
         ("cache_hits", "pass", {"usage_cached": lambda v: v + np.arange(len(v)) % 12}),
         (

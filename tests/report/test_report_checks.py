@@ -16,7 +16,7 @@ WORST = {
     "arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
-    "stationary drift calibration first_wave filling",
+    "stationary drift calibration first_wave filling clock_step",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "
     "server_queue drift arrival_rate arrival_dispersion arrival_lag1 own_cpu",
 }

@@ -451,11 +451,14 @@ CHECKS: dict[str, Wording] = {
             "pass": "The wall clock moved {value} against the monotonic clock; up to {limit} is accepted.",
             "fail": "The wall clock moved {value} against the monotonic clock, more than the accepted {limit}: kernel time "
             "stamps are off by as much.",
-            "na": "No kernel time stamps were used.",
+            "unsure": "The wall clock moved {value} against the monotonic clock, more than {limit}: the machine was suspended, "
+            "or its clock was set. Latencies leave out the time of a suspension.",
+            "na": "The clocks were not compared.",
         },
         {
+            "unsure": "Keep the machine from being suspended, then run again.",
             "fail": "Let the time service settle (chronyc tracking, ntpq -p), keep the machine from being suspended, then run "
-            "again."
+            "again.",
         },
     ),
     "calibration": _certified("tokens or requests"),
