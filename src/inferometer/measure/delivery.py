@@ -32,7 +32,7 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer.measure.record import Floats, Ints, Mask
+from inferometer.measure.record import Floats, Ints, Mask, counted
 from inferometer.measure.stats import percentile
 from inferometer.units import NS_PER_MS
 
@@ -82,36 +82,33 @@ class Chunks:
     offsets: Ints
 
     @cached_property
-    def first(self) -> Ints:
-        """The first event of each chunk."""
-        begins = np.ones(len(self.arrivals), np.bool_)
-        begins[1:] = np.diff(self.arrivals) >= TOGETHER_NS
-        begins[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
-        found: Ints = np.flatnonzero(begins)
+    def begins(self) -> Mask:
+        """Which events are the first of a chunk."""
+        found = np.ones(len(self.arrivals), np.bool_)
+        np.greater_equal(np.diff(self.arrivals), TOGETHER_NS, out=found[1:])
+        found[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
         return found
 
     @cached_property
     def chunk_offsets(self) -> Ints:
         """Sample i has chunks `chunk_offsets[i]` to `chunk_offsets[i + 1]`."""
-        found: Ints = np.searchsorted(self.first, self.offsets)
-        return found
+        return np.concatenate(([0], np.cumsum(self.of_sample)))
 
-    @cached_property
+    @property
     def events(self) -> Ints:
         """Text events of each chunk."""
-        sizes: Ints = np.diff(np.append(self.first, len(self.arrivals)))
+        sizes: Ints = np.diff(np.flatnonzero(self.begins), append=len(self.arrivals))
         return sizes
 
     @property
     def arrived(self) -> Ints:
         """When each chunk began to arrive, ns."""
-        return self.arrivals[self.first]
+        return self.arrivals[self.begins]
 
     @cached_property
     def of_sample(self) -> Ints:
         """Chunks of each sample."""
-        sizes: Ints = np.diff(self.chunk_offsets)
-        return sizes
+        return counted(self.begins, self.offsets)
 
     @cached_property
     def first_events(self) -> Ints:
@@ -124,9 +121,7 @@ class Chunks:
     @cached_property
     def alone(self) -> Ints:
         """Text events of each sample that are a chunk of their own."""
-        before = np.concatenate(([0], np.cumsum(self.events == 1)))
-        found: Ints = np.diff(before[self.chunk_offsets])
-        return found
+        return counted(self.events == 1, self.chunk_offsets)
 
     def tokens(self, tokens: Floats) -> Floats:
         """Tokens of each chunk, of samples that have `tokens`."""

@@ -96,11 +96,11 @@ def _merged_share(samples: Samples) -> float | None:
     requests read late at least once (delivery.py) can have been merged by us, and the zeros of the others show what the server
     does: share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
     """
-    gaps, offsets, _ = samples.event_gaps
+    gaps, sizes = samples.event_gaps, np.maximum(samples.text_events - 1, 0)
     if not len(gaps) or not samples.streamed:
         return None
     zero = gaps == 0
-    late = np.repeat(samples.read_late, np.diff(offsets))
+    late = np.repeat(samples.read_late, sizes)
     others = ~late
     usual = float(zero[others].mean()) if others.sum() >= ENOUGH_GAPS else 0.0
     return max(0.0, (float(zero[late].sum()) - usual * float(late.sum())) / len(zero))

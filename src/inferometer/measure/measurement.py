@@ -50,7 +50,7 @@ from inferometer.measure.load import (
     spans,
     tokens_in_flight,
 )
-from inferometer.measure.record import Floats, Record
+from inferometer.measure.record import Floats, Record, counted
 from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import describe, percentile
@@ -257,7 +257,7 @@ def measure(
     """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
     said in the meantime; `probed`: what was found of the server before the load."""
     samples = samples_of(plan, record) if samples is None else samples
-    columns = {name: values_of(samples, name) for name in METRICS}
+    metrics, excluded = _metrics(samples)
     sweep = Sweep(record)
     closed = plan.load.model == "closed"
     slots = plan.load.concurrency if plan.keeps_full else None
@@ -266,10 +266,8 @@ def measure(
     return Measurement(
         requests=_requests(record, samples, slots, waiting=users is not None and users.mostly),
         window=_window(record, parts, keeps_full=plan.keeps_full),
-        metrics=Metrics(**{name: _described(samples, name, values) for name, values in columns.items()}),
-        excluded={
-            name: int(np.isnan(values).sum()) for name, values in columns.items() if not METRICS[name].pooled
-        },
+        metrics=metrics,
+        excluded=excluded,
         ttft_by_input=_ttft_by_input(samples),
         by_class=by_class(record, samples),
         conversations=conversations(record, samples),
@@ -300,9 +298,20 @@ def _sends_regardless(plan: Plan, record: Record, users: Held | None) -> bool:
     return plan.load.model == "open" and record.replay is None
 
 
+def _metrics(samples: Samples) -> tuple[Metrics, dict[str, int]]:
+    """The statistics of each metric, and for how many samples it is undefined. One metric's values at a time."""
+    described: dict[str, Stats | None] = {}
+    excluded: dict[str, int] = {}
+    for name, metric in METRICS.items():
+        if metric.pooled:
+            described[name] = samples.pooled_described(stem(name))
+        else:
+            values = values_of(samples, name)
+            described[name], excluded[name] = _described(samples, name, values), int(np.isnan(values).sum())
+    return Metrics(**described), excluded
+
+
 def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
-    if METRICS[name].pooled:
-        return samples.pooled_described(stem(name))
     # Lengths are drawn by the plan, whatever the load.
     if name in LENGTHS:
         return describe(values[samples.order])
@@ -452,7 +461,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
 
 def _zero_share(samples: Samples) -> float | None:
     """Share of the gaps between text events that are zero."""
-    gaps = samples.event_gaps[0]
+    gaps = samples.event_gaps
     return float((gaps == 0).mean()) if len(gaps) and samples.streamed else None
 
 
@@ -472,8 +481,8 @@ def _silent_events(record: Record, samples: Samples) -> Floats:
     A character of k bytes has at most k tokens, and k - 1 of them show nothing; further such deltas are padding. Where
     characters were lost (U+FFFD) or there is no text, it cannot be told.
     """
-    before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
-    counts: Floats = np.diff(before[record.event_offsets])[samples.rows].astype(np.float64)
+    empty = counted(record.event_class == EventClass.EMPTY, record.event_offsets)
+    counts: Floats = empty[samples.rows].astype(np.float64)
     size, chars = record.text_bytes[samples.rows], record.text_chars[samples.rows]
     told = size.valid & ~record.text_lossy[samples.rows]
     most = np.maximum(size.values - chars.values, 0)

@@ -473,6 +473,15 @@ def _classed(column: Column, names: Sequence[str]) -> Labels:
     return Labels(codes, tuple(names))
 
 
+def counted(chosen: Mask, offsets: Ints) -> Ints:
+    """How many of each row's entries are `chosen`; row i owns `chosen[offsets[i]:offsets[i + 1]]`."""
+    found = np.zeros(len(offsets) - 1, np.int64)
+    some = offsets[1:] > offsets[:-1]  # reduceat would give an empty row its neighbour's entry
+    if some.any():
+        found[some] = np.add.reduceat(chosen.view(np.uint8), offsets[:-1][some], dtype=np.int32)
+    return found
+
+
 def between_ms(start: Column | Ints, end: Column | Ints) -> Floats:
     """`end - start` in ms, one entry a row; NaN where either is null."""
     first, first_valid = _parts(start)

@@ -55,8 +55,10 @@ from inferometer.measure.delivery import (
     itl_method,
     late_ms,
 )
+from inferometer.measure.event_gaps import divide, gap_ends, gap_offsets, gaps_ms, spread
 from inferometer.measure.load_states import LoadStates, load_states
-from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms
+from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms, counted
+from inferometer.measure.record_columns import Array
 from inferometer.measure.span_tokens import span_tokens
 from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.tokens import Counts, count, single_token_share
@@ -201,28 +203,28 @@ class Samples:
         """To the first answer content."""
         return between_ms(self._submit, self._nth_event(self.record.first_answer))
 
-    @cached_property
+    @property
     def ttfe(self) -> Floats:
         """To the first event of any class."""
         return between_ms(self._submit, self._nth_event(np.zeros_like(self.record.index)))
 
-    @cached_property
+    @property
     def load_server(self) -> Floats:
         """Draft 5.1.4.2."""
         return _of_answers(self.record.server_load_ns, self.rows)
 
-    @cached_property
+    @property
     def prefill_server(self) -> Floats:
         """Draft 5.1.4.2."""
         return _of_answers(self.record.server_prefill_ns, self.rows)
 
-    @cached_property
+    @property
     def ttft_outside(self) -> Floats:
         """What neither explains; a load that the answer does not mention takes no time."""
         rest = self.ttft - np.nan_to_num(self.load_server) - self.prefill_server
         return np.where(rest >= 0, rest, np.nan)
 
-    @cached_property
+    @property
     def second_token(self) -> Floats:
         """Each sample's first gap."""
         gaps = np.full(len(self), np.nan)
@@ -245,7 +247,7 @@ class Samples:
         """The same from the due instant."""
         return between_ms(self._intended, self.last_text_ns)
 
-    @cached_property
+    @property
     def stream_end(self) -> Floats:
         """To the end of the response."""
         return between_ms(self._submit, self._end)
@@ -269,13 +271,13 @@ class Samples:
         return Chunks(self._text_ns, self._offsets)
 
     @cached_property
-    def event_gaps(self) -> tuple[Floats, Ints, Ints]:
-        """Gaps between neighbouring text events of one answer, whatever they hold; their offsets; when each ended."""
-        return _gaps(self._text_ns, self._offsets)
+    def event_gaps(self) -> Floats:
+        """Gaps between neighbouring text events of one answer, whatever they hold."""
+        return gaps_ms(self._text_ns, self._offsets)
 
     @cached_property
     def _late_ms(self) -> tuple[float, float]:
-        return late_ms(self.event_gaps[0])
+        return late_ms(self.event_gaps)
 
     @cached_property
     def read_late(self) -> Mask:
@@ -328,35 +330,36 @@ class Samples:
         return itl_method(self.single_token_share, self.delivery)
 
     @cached_property
-    def _pooled(self) -> tuple[Floats, Ints, Ints]:
-        if not self.streamed:
-            return np.zeros(0), np.zeros_like(self._offsets), np.zeros(0, np.int64)
-        if self.itl_method == "direct":
-            return self.event_gaps
-        return _gaps(self.chunks.arrived, self.chunks.chunk_offsets)
-
-    @property
     def gaps(self) -> Floats:
         """Gaps of all samples, pooled, between tokens or between chunks by `itl_method`: sample i owns
         `gaps[gap_offsets[i]:gap_offsets[i + 1]]`."""
-        return self._pooled[0]
+        return self.event_gaps if self.streamed and self.itl_method == "direct" else gaps_ms(*self._between)
 
-    @property
+    @cached_property
     def gap_offsets(self) -> Ints:
         """Whose gaps are whose: see gaps."""
-        return self._pooled[1]
+        return gap_offsets(self._between[1])
 
     @property
     def gap_ns(self) -> Ints:
         """When each of the gaps in `gaps` ended, on the run's clock."""
-        return self._pooled[2]
+        return gap_ends(*self._between)
+
+    @property
+    def _between(self) -> tuple[Ints, Ints]:
+        """Between which instants the gaps lie, and whose each is by their offsets."""
+        if not self.streamed:
+            return np.zeros(0, np.int64), np.zeros_like(self._offsets)
+        if self.itl_method == "direct":
+            return self._text_ns, self._offsets
+        return self.chunks.arrived, self.chunks.chunk_offsets
 
     @property
     def gap_waits(self) -> tuple[Ints, Ints]:
         """How much earlier than its stamp each event or chunk may have come between which the gaps lie (ns); their offsets."""
         if self.itl_method == "direct":
             return self._text_wait_ns, self._offsets
-        return self._text_wait_ns[self.chunks.first], self.chunks.chunk_offsets
+        return self._text_wait_ns[self.chunks.begins], self.chunks.chunk_offsets
 
     @cached_property
     def first_wait_ns(self) -> Ints:
@@ -370,10 +373,10 @@ class Samples:
         """The same of each sample's last text event."""
         return np.where(self.text_events > 0, _pick(self._text_wait_ns, self._offsets[1:] - 1), 0)
 
-    @cached_property
+    @property
     def arrival_wait_ns(self) -> Ints:
         """The same of each of `arrival_ns`. An answer that came whole came with its last packet."""
-        return np.concatenate((self._text_wait_ns, np.zeros(int((self.text_events == 0).sum()), np.int64)))
+        return _behind(self._text_wait_ns, np.zeros(int((self.text_events == 0).sum()), np.int64))
 
     @property
     def itl(self) -> Floats:
@@ -385,7 +388,7 @@ class Samples:
         """The gaps, if they are times between chunks; else none (draft 4.6.3, option A)."""
         return np.zeros(0) if self.itl_method == "direct" else self.gaps
 
-    @cached_property
+    @property
     def pooled(self) -> dict[str, tuple[Floats, Ints]]:
         """Of each pooled metric, by its name without unit: its values, and when each was observed (ns, the run's clock)."""
         return {
@@ -412,14 +415,14 @@ class Samples:
         if share is None or share <= DIRECT_SHARE:
             return np.zeros(0), np.zeros(0, np.int64)
         stamps, offsets = _ragged_rows(self.record.emitted_ns, self.record.emitted_offsets, self.rows)
-        gaps, gap_offsets, _ = _gaps(stamps, offsets)
+        gaps, sizes = gaps_ms(stamps, offsets), np.diff(gap_offsets(offsets))
         # Stamps of a clock that was set back are none.
-        back = np.repeat(np.arange(len(self)), np.diff(gap_offsets))[gaps < 0]
+        back = np.repeat(np.arange(len(self)), sizes)[gaps < 0]
         stamped = np.diff(offsets) == self.text_events
         stamped[back] = False
         arrivals, arrival_offsets = _ragged_rows(self._text_ns, self._offsets, np.flatnonzero(stamped))
-        kept = np.repeat(stamped, np.diff(gap_offsets))
-        return gaps[kept], _gaps(arrivals, arrival_offsets)[2]
+        kept = np.repeat(stamped, sizes)
+        return gaps[kept], gap_ends(arrivals, arrival_offsets)
 
     @cached_property
     def _distributed_gaps(self) -> tuple[Floats, Ints]:
@@ -439,7 +442,7 @@ class Samples:
 
     @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:
-        return _spread(self.gaps, self.gap_offsets)
+        return spread(self.gaps, self.gap_offsets)
 
     @property
     def jitter(self) -> Floats:
@@ -451,10 +454,10 @@ class Samples:
         """A sample's largest gap."""
         return self._spreads[1]
 
-    @cached_property
+    @property
     def request_output_tok_s(self) -> Floats:
         """Output tokens over request latency, per second."""
-        return _divide(self.counts.output * MS_PER_S, self.e2e)
+        return divide(self.counts.output * MS_PER_S, self.e2e)
 
     @property
     def input_tokens(self) -> Floats:
@@ -466,30 +469,26 @@ class Samples:
         """Output tokens."""
         return self.counts.output
 
-    @cached_property
+    @property
     def connect(self) -> Floats:
         """TCP handshake, of the requests that opened a connection."""
         return between_ms(self.record.t_connect, self.record.t_connected)[self.rows]
 
-    @cached_property
+    @property
     def tls(self) -> Floats:
         """TLS handshake, likewise."""
         return between_ms(self.record.t_connected, self.record.t_tls)[self.rows]
-
-    @cached_property
-    def _arrivals(self) -> tuple[Ints, Floats]:
-        return _arrivals(self._text_ns, self.text_events, self._end, self.counts.output)
 
     @property
     def arrival_ns(self) -> Ints:
         """Arrivals of output tokens: a request's n tokens spread evenly over its text events, or all at its end when it was not
         streamed."""
-        return self._arrivals[0]
+        return _behind(self._text_ns, self._end[self.text_events == 0])
 
     @property
     def arrival_tokens(self) -> Floats:
         """How many tokens arrived at each of `arrival_ns`."""
-        return self._arrivals[1]
+        return _arrival_tokens(self.text_events, self.counts.output)
 
 
 def values_of(samples: Samples, name: str) -> Floats:
@@ -503,9 +502,12 @@ def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints, Ints]:
     wanted = np.zeros(len(record), np.bool_)
     wanted[rows] = True
     keep = record.event_is_text & np.repeat(wanted, np.diff(record.event_offsets))
-    before = np.concatenate(([0], np.cumsum(keep)))  # text events kept before each event
-    counts = np.diff(before[record.event_offsets])[rows]
-    return record.event_ns[keep], np.concatenate(([0], np.cumsum(counts))), record.event_wait_ns[keep]
+    counts = counted(keep, record.event_offsets)[rows]
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    waits = record.event_wait_ns
+    # One value throughout takes no memory, and its copy shall not either.
+    kept = waits[keep] if waits.strides[0] else np.broadcast_to(waits[:1].sum(), int(offsets[-1]))
+    return record.event_ns[keep], offsets, kept
 
 
 def _ragged_rows(values: Ints, offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -540,46 +542,17 @@ def _of_answers(durations: Column, rows: Ints) -> Floats:
     return np.where(durations.valid[rows], durations.values[rows] / NS_PER_MS, np.nan)
 
 
-def _gaps(text_ns: Ints, offsets: Ints) -> tuple[Floats, Ints, Ints]:
-    """Gaps between consecutive text events of one request, in ms (draft 5.4.3), their offsets, and when each ended (ns)."""
-    counts = np.maximum(np.diff(offsets) - 1, 0)
-    if len(text_ns) < 2:
-        return np.zeros(0), np.zeros_like(offsets), np.zeros(0, np.int64)
-    within = np.ones(len(text_ns), np.bool_)
-    within[offsets[:-1][np.diff(offsets) > 0]] = False  # a request's first event ends no gap: TTFT stays out
-    gaps = np.diff(text_ns)[within[1:]] / NS_PER_MS
-    return gaps, np.concatenate(([0], np.cumsum(counts))), text_ns[1:][within[1:]]
-
-
-def _spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:
-    """Each request's standard deviation (n - 1) and maximum of its gaps; NaN where undefined."""
-    sizes = np.diff(offsets)
-    jitter, longest = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan)
-    some = sizes > 0  # reduceat would give an empty request its neighbour's value
-    if not some.any():
-        return jitter, longest
-    starts, full = offsets[:-1][some], sizes[some]
-    longest[some] = np.maximum.reduceat(gaps, starts)
-    mean = np.add.reduceat(gaps, starts) / full
-    # Two passes: the sum of squares less the squared sum would cancel away a small jitter on a long gap.
-    squares = np.add.reduceat((gaps - np.repeat(mean, full)) ** 2, starts)
-    jitter[some] = np.sqrt(_divide(squares, np.where(full > 1, full - 1.0, 0.0)))
-    return jitter, longest
-
-
 def _tpot(first: Ints, last: Ints, tokens: Floats) -> Floats:
     """(e_last - e_first) / (m - 1) in ms. Text that came all at once has no duration: undefined, not zero."""
-    return np.where(last > first, _divide((last - first) / NS_PER_MS, np.maximum(tokens - 1.0, 0.0)), np.nan)
+    return np.where(last > first, divide((last - first) / NS_PER_MS, np.maximum(tokens - 1.0, 0.0)), np.nan)
 
 
-def _arrivals(text_ns: Ints, events: Ints, end: Ints, tokens: Floats) -> tuple[Ints, Floats]:
-    """When output tokens arrived, and how many: token sums are kept."""
-    whole = events == 0
-    share = np.repeat(_divide(tokens, events.astype(np.float64)), events)
-    return np.concatenate((text_ns, end[whole])), np.concatenate((share, tokens[whole]))
+def _arrival_tokens(events: Ints, tokens: Floats) -> Floats:
+    """How many output tokens arrived at each event, and with each whole answer: token sums are kept."""
+    share = np.repeat(divide(tokens, events.astype(np.float64)), events)
+    return _behind(share, tokens[events == 0])
 
 
-def _divide(top: Floats, bottom: Floats) -> Floats:
-    """Quotient, NaN where the divisor is 0."""
-    quotient: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom != 0)
-    return quotient
+def _behind(values: Array, more: Array) -> Array:
+    """Values, and more behind them; no copy where there are none."""
+    return np.concatenate((values, more)) if len(more) else values

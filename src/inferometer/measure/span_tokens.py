@@ -25,7 +25,7 @@ import numpy as np
 
 from inferometer.journal.schema import EventClass
 from inferometer.measure.delivery import BENT_SHARE
-from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.record import Floats, Ints, Mask, Record, counted
 from inferometer.measure.tokens import CountSource
 
 _SERVER, _TOKENIZER = (tuple(CountSource).index(one) for one in (CountSource.SERVER, CountSource.TOKENIZER))
@@ -60,8 +60,7 @@ def span_tokens(record: Record, rows: Ints, tokens: Floats, source: Ints) -> Flo
 
 def _counted(chosen: Mask, record: Record, rows: Ints) -> Ints:
     """How many of each answer's events are `chosen`."""
-    before = np.concatenate(([0], np.cumsum(chosen)))
-    found: Ints = np.diff(before[record.event_offsets])[rows]
+    found: Ints = counted(chosen, record.event_offsets)[rows]
     return found
 
 

@@ -65,6 +65,8 @@ ARRIVALS: dict[str, Callable[[Samples], Arrivals | None]] = {
 def of_load(samples: Samples, arrivals: Callable[[Samples], Arrivals | None]) -> Arrivals:
     """The arrivals of the samples, and of the requests around them; empty for a rate that the run does not have."""
     parts = [found for one in (samples, samples.around) if one is not None and (found := arrivals(one))]
+    if len(parts) == 1:
+        return parts[0]
     none = np.zeros(0, np.int64), np.zeros(0)
     at, weights = zip(none, *parts, strict=True)
     return np.concatenate(at), np.concatenate(weights)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.journal.schema import EventClass
-from inferometer.measure.record import Column, Floats, Ints, Mask, Record
+from inferometer.measure.record import Column, Floats, Ints, Mask, Record, counted
 
 CHARS_PER_TOKEN = 4
 
@@ -98,8 +98,7 @@ def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
 
 def _has_reasoning(record: Record) -> Mask:
     """Which requests have an event of reasoning."""
-    before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.REASONING)))
-    found: Mask = np.diff(before[record.event_offsets]) > 0
+    found: Mask = counted(record.event_class == EventClass.REASONING, record.event_offsets) > 0
     return found
 
 
