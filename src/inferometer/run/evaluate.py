@@ -165,7 +165,7 @@ def _unmeasured(folder: RunFolder) -> pa.Table:
 
 
 def _record(folder: RunFolder, facts: RunFacts) -> Record:
-    return Record.from_tables(
+    record = Record.from_tables(
         record_parts(folder.record, COLUMNS),
         read_table(folder.pulse, PULSE),
         interrupted=facts.interrupted,
@@ -176,6 +176,9 @@ def _record(folder: RunFolder, facts: RunFacts) -> Record:
         single_use=facts.single_use,
         own_cpu=facts.own_cpu,
     )
+    # Arrow keeps the memory in which it read the file, which may be more than the record takes.
+    pa.default_memory_pool().release_unused()
+    return record
 
 
 def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:
