@@ -19,12 +19,14 @@ Nothing is steady before the first requests could have ended: a load span shorte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from inferometer.journal.schema import Outcome
-from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
+from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms, counted
 from inferometer.measure.stats import describe
 from inferometer.measure.tokens import count
 from inferometer.metrics.statistics import Stats
@@ -307,26 +309,43 @@ def tokens_in_flight(record: Record, span: Span | None, *, reference: bool) -> T
     begins = np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
     ends = record.t_end[rows]
     events = record.event_is_text
-    sizes = np.diff(np.concatenate(([0], np.cumsum(events)))[record.event_offsets])
-    each = counts.output / np.maximum(sizes[rows], 1)
+    sizes = counted(events, record.event_offsets)[rows]
     mine = np.zeros(len(record), np.bool_)
     mine[rows] = True
-    chosen = events & np.repeat(mine, np.diff(record.event_offsets))
-    owner = np.repeat(np.arange(len(rows)), sizes[rows])
-    at = np.concatenate((begins, record.event_ns[chosen]))
-    until = np.concatenate((ends, ends[owner]))
-    tokens = np.concatenate((counts.input, each[owner]))
-    gone = counts.input + np.where(sizes[rows] > 0, counts.output, 0.0)
-    held = np.maximum(np.minimum(until, span.end) - np.maximum(at, span.start), 0) / NS_PER_S
-    return TokensInFlight(float(tokens @ held) / span.seconds, _peak(at, tokens, ends, gone, span))
+    events &= np.repeat(mine, np.diff(record.event_offsets))
+    each = np.repeat(counts.output / np.maximum(sizes, 1), sizes)
+    at = record.event_ns[events]
+    held = float(counts.input @ _seconds(begins, ends, span)) + float(
+        each @ _seconds(at, np.repeat(ends, sizes), span)
+    )
+    gone = counts.input + np.where(sizes > 0, counts.output, 0.0)
+    peak = _peak((ends, begins, at), (-gone, counts.input, each), span)
+    return TokensInFlight(held / span.seconds, peak)
 
 
-def _peak(at: Ints, tokens: Floats, ends: Ints, gone: Floats, span: Span) -> float:
-    """The most at any instant of the span. What begins the instant another ends takes its place."""
-    times = np.concatenate((ends, at))
-    order = np.argsort(times, kind="stable")  # ends first
-    held = np.cumsum(np.concatenate((-gone, tokens))[order])
-    first = int(np.searchsorted(times[order], span.start, side="right"))
-    last = int(np.searchsorted(times[order], span.end, side="left"))
-    before = held[max(first - 1, 0) : first]  # what there was when the span began
-    return float(np.concatenate(([0.0], before, held[first:last])).max())
+def _seconds(begins: Ints, ends: Ints, span: Span) -> Floats:
+    """How long each was there within the span."""
+    lasted = np.minimum(ends, span.end)
+    lasted -= np.maximum(begins, span.start)
+    return np.maximum(lasted, 0, out=lasted) / NS_PER_S
+
+
+PEAK_PARTS = 8
+"""Parts of the span whose instants are put in order one after the other: together they would take much memory."""
+
+
+def _peak(times: Sequence[Ints], amounts: Sequence[Floats], span: Span) -> float:
+    """The most at any instant of the span. What begins the instant another ends takes its place: `times` has ends first."""
+    held = sum(float(one[at <= span.start].sum()) for at, one in zip(times, amounts, strict=True))
+    most = max(0.0, held)  # what there was when the span began
+    edges = span.start + np.linspace(0, span.end - 1 - span.start, PEAK_PARTS + 1).astype(np.int64)
+    for low, high in pairwise(edges.tolist()):
+        inside = [(at > low) & (at <= high) for at in times]
+        at, steps = (
+            np.concatenate([one[here] for one, here in zip(each, inside, strict=True)])
+            for each in (times, amounts)
+        )
+        if len(at):
+            sums = held + np.cumsum(steps[np.argsort(at, kind="stable")])
+            held, most = float(sums[-1]), max(most, float(sums.max()))
+    return most
