@@ -151,3 +151,17 @@ def test_classes_that_are_refused_are_not_missed_as_well() -> None:
     told = [str(problem) for problem in wrong.value.problems]
     assert len(told) == 6
     assert all("is missing" in one for one in told)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_fairness_that_was_named_takes_no_workload_without_classes(quick: bool) -> None:
+    """Law: it would not offer it, and a quick run's own numbers for its classes are nobody's choice of them."""
+    chosen = {"--workload": "conversation"}
+    with pytest.raises(PlanError, match="classes of its own"):
+        campaign(["fairness"], None, chosen, quick=quick)
+    classes = [
+        {"name": name, "input_tokens": [64, 128], "output_tokens": [16, 32], "share": 0.5} for name in "ab"
+    ]
+    given = [f"fairness.classes={json.dumps(classes)}"]
+    assert campaign(["fairness"], None, chosen, given, quick=quick).names == ("fairness",)
+    assert "fairness" in campaign(["all"], None, chosen, quick=quick).names

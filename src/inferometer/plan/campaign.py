@@ -42,6 +42,14 @@ MANNER = frozenset({
 })  # fmt: skip
 """Keys of a workload that choose none: how its requests are made and sent, and what is declared of them."""
 
+UNUSED_WORKLOAD = Problem(
+    "workload",
+    "fairness compares classes of its own, and would not offer this workload: leave it out for short and long requests of "
+    "Synthetic-Skewed, or give classes in tests.fairness.classes (name, ranges input_tokens and output_tokens, share, "
+    "priority)",
+)
+"""Fairness that was named, with a workload that it would not offer."""
+
 
 _PARAMETER = re.compile(r"([a-z-]+)\.([a-z0-9_]+)=(.*)")
 
@@ -87,6 +95,7 @@ def campaign(
     chosen = _chosen(names, problems)
     wanted, switched = file.values.pop("tests", {}), file.values.pop("switch", {})
     _override(wanted, parameters, chosen, problems)
+    classes = _gives_classes(wanted)
     if options.get("quick") and isinstance(wanted, dict):
         wanted = quickened(wanted)
     tests = _part(Tests, wanted, file, "tests", problems)
@@ -98,7 +107,8 @@ def campaign(
     except PlanError as wrong:
         problems += wrong.problems
     tests = _with_workload(tests, plan)
-    problems += _unused_workload(tests, plan, names)
+    if "fairness" in names and chooses_workload(plan) and not classes:
+        problems.append(UNUSED_WORKLOAD)
     whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
     problems += _impossible(whole)
     if problems:
@@ -114,15 +124,10 @@ def _with_workload(tests: Tests, plan: Plan) -> Tests:
     return tests.model_copy(update={"guardrail": tests.guardrail.model_copy(update={"workload": workload})})
 
 
-def _unused_workload(tests: Tests, plan: Plan, names: Sequence[str]) -> Iterator[Problem]:
-    """Fairness that was named, with a workload that it would not offer."""
-    if "fairness" in names and chooses_workload(plan) and "classes" not in tests.fairness.model_fields_set:
-        message = (
-            "fairness compares classes of its own, and would not offer this workload: leave it out for short and long requests "
-            "of Synthetic-Skewed, or give classes in tests.fairness.classes (name, ranges input_tokens and output_tokens, "
-            "share, priority)"
-        )
-        yield Problem("workload", message)
+def _gives_classes(wanted: object) -> bool:
+    """Whether these parameters have classes for fairness, before a quick run's numbers join them: these have some too."""
+    fairness = wanted.get("fairness") if isinstance(wanted, dict) else None
+    return isinstance(fairness, dict) and "classes" in fairness
 
 
 def chooses_workload(plan: Plan) -> bool:
