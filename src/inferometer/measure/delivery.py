@@ -118,7 +118,7 @@ class Chunks:
         found[some] = self.events[self.chunk_offsets[:-1][some]]
         return found
 
-    @cached_property
+    @property
     def alone(self) -> Ints:
         """Text events of each sample that are a chunk of their own."""
         return counted(self.events == 1, self.chunk_offsets)
@@ -160,7 +160,8 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
     prompt = several & ~late
     spread = prompt & (events > 1)
     total = int(events[spread].sum())
-    lumped = 2 * chunks.alone[spread] <= events[spread]
+    alone = chunks.alone[spread]
+    lumped = 2 * alone <= events[spread]
     together = several & held_back(chunks, ttft_ms)
     held = prompt & together
     return Delivery(
@@ -168,7 +169,7 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
         prompt=int(prompt.sum()),
         held=int(held.sum()),
         at_once=int((prompt & (chunks.of_sample == 1)).sum()),
-        alone_share=float(chunks.alone[spread].sum()) / total if total else None,
+        alone_share=float(alone.sum()) / total if total else None,
         lumped_share=float(lumped.mean()) if total else None,
         merged=float((several & late).sum()) * chance / (1.0 - chance),
         moved=_moved(ttft_ms, held),

@@ -42,7 +42,9 @@ def spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:
     longest[some] = np.maximum.reduceat(gaps, starts)
     mean = np.add.reduceat(gaps, starts) / full
     # Two passes: the sum of squares less the squared sum would cancel away a small jitter on a long gap.
-    squares = np.add.reduceat((gaps - np.repeat(mean, full)) ** 2, starts)
+    deviations = gaps - np.repeat(mean, full)
+    deviations *= deviations
+    squares = np.add.reduceat(deviations, starts)
     jitter[some] = np.sqrt(divide(squares, np.where(full > 1, full - 1.0, 0.0)))
     return jitter, longest
 

@@ -75,8 +75,9 @@ class Samples:
 
     `streamed`: the plan requests a stream; otherwise no event time means anything, and what rests on one is NaN. `counts`: the
     token counts of each sample. `native`: the tokenizer at hand is the model's own, so that its counts can stand in for the
-    server's. `objectives`: the plan's, which goodput is about. Properties are worked out when they are first
-    read. A metric of metrics/catalogue.py has one here, named like it without its unit.
+    server's. `objectives`: the plan's, which goodput is about. Properties are worked out when they are read, and kept where
+    much reads them: kept, each would take eight bytes a sample or an event. A metric of metrics/catalogue.py has one here,
+    named like it without its unit.
     """
 
     def __init__(
@@ -193,12 +194,12 @@ class Samples:
         """Draft 5.1.3.1."""
         return between_ms(self._submit, self._visible)
 
-    @cached_property
+    @property
     def ttft_any(self) -> Floats:
         """To the first text, white space included."""
         return between_ms(self._submit, self._nth_event(self.record.first_text))
 
-    @cached_property
+    @property
     def ttfo(self) -> Floats:
         """To the first answer content."""
         return between_ms(self._submit, self._nth_event(self.record.first_answer))
@@ -232,7 +233,7 @@ class Samples:
         gaps[some] = self.gaps[self.gap_offsets[:-1][some]]
         return gaps
 
-    @cached_property
+    @property
     def ttft_from_intended(self) -> Floats:
         """TTFT from the due instant."""
         return between_ms(self._intended, self._visible)
@@ -242,7 +243,7 @@ class Samples:
         """To the last text event."""
         return between_ms(self._submit, self.last_text_ns)
 
-    @cached_property
+    @property
     def e2e_from_intended(self) -> Floats:
         """The same from the due instant."""
         return between_ms(self._intended, self.last_text_ns)
@@ -289,7 +290,7 @@ class Samples:
         late: Mask = waits > self._late_ms[0] * NS_PER_MS
         return late
 
-    @cached_property
+    @property
     def _longest_wait_ns(self) -> Ints:
         """Of the text events of each sample that were read together with a later one."""
         longest = np.zeros(len(self), np.int64)
@@ -361,14 +362,14 @@ class Samples:
             return self._text_wait_ns, self._offsets
         return self._text_wait_ns[self.chunks.begins], self.chunks.chunk_offsets
 
-    @cached_property
+    @property
     def first_wait_ns(self) -> Ints:
         """How much earlier than its stamp each sample's first visible token may have come."""
         record = self.record
         at = _nth_place(record, self.rows, record.first_visible)
         return np.where(at >= 0, _pick(record.event_wait_ns, at), 0)
 
-    @cached_property
+    @property
     def last_wait_ns(self) -> Ints:
         """The same of each sample's last text event."""
         return np.where(self.text_events > 0, _pick(self._text_wait_ns, self._offsets[1:] - 1), 0)

@@ -178,13 +178,8 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
     edges = run.start + np.rint(np.linspace(0, run.end - run.start, bins + 1)).astype(np.int64)
     area = sweep.integral(edges) if len(sweep.sends) else np.zeros(bins + 1)
 
-    def binned(t_ns: Ints, weights: Floats | None = None) -> Floats:
-        return np.bincount(_bin(t_ns, run, bins), weights, minlength=bins).astype(np.float64)
-
     def rate(arrivals: Callable[[Samples], Arrivals]) -> tuple[float, ...]:
-        at, weights = of_load(samples, arrivals)
-        inside = (at >= run.start) & (at <= run.end)
-        return tuple((binned(at[inside], weights[inside]) / width).tolist())
+        return tuple((_arrived(*of_load(samples, arrivals), run, bins) / width).tolist())
 
     p50, p99 = _binned_percentiles(
         samples.ttft, _bin(record.t_submit.values[samples.rows], run, bins), bins, (0.5, 0.99)
@@ -197,8 +192,22 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
         requests_s=rate(request_s),
         ttft_p50_ms=p50,
         ttft_p99_ms=p99,
-        errors=tuple(binned(record.t_end[failed]).astype(np.int64).tolist()),
+        errors=tuple(np.bincount(_bin(record.t_end[failed], run, bins), minlength=bins).tolist()),
     )
+
+
+ARRIVALS_AT_ONCE = 1 << 20
+"""Arrivals that are put into bins together: what they need in between is a fraction of what all of them hold."""
+
+
+def _arrived(t_ns: Ints, weights: Floats, run: Span, bins: int) -> Floats:
+    """What of `weights` arrived in each bin of the run."""
+    total = np.zeros(bins)
+    for start in range(0, len(t_ns), ARRIVALS_AT_ONCE):
+        at, part = t_ns[start : start + ARRIVALS_AT_ONCE], weights[start : start + ARRIVALS_AT_ONCE]
+        inside = (at >= run.start) & (at <= run.end)
+        total += np.bincount(_bin(at[inside], run, bins), part[inside], minlength=bins)
+    return total
 
 
 def _bin(t_ns: Ints, run: Span, bins: int) -> Ints:
