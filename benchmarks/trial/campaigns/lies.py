@@ -52,7 +52,7 @@ def _caches() -> Iterator[Situation]:
         for stand, reports in ((Stuck, ""), (SilentAndStuck, ", cached tokens not reported")):
             yield Situation(
                 f"{name}{reports}", family, partial(said, wanted, partial(stand, ENGINE, "prefix_cache", state)),
-                truths, ("contradicted",),
+                truths, ("cache_not_shown",) if reports else ("contradicted",),
             )  # fmt: skip
 
 
