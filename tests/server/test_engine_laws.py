@@ -319,3 +319,21 @@ def test_littles_law(engine: Settings, jobs: list[Job]) -> None:
             job = left.pop(0)
             model.submit(job, job.prompt, job.output, at)
     assert area == sum(job.tokens[-1][1] - job.arrives for job in arrivals)
+
+
+def test_what_a_cancelled_request_left_is_not_of_its_next_life() -> None:
+    """A key that was cancelled with tokens not fetched, and is submitted again, has the tokens of the second time alone; others
+    lose none."""
+    engine: Engine[str] = Engine(Settings(jitter=0, preloaded=True), 1)
+    for key in ("one", "other"):
+        engine.submit(key, 10, 30, 0)
+    assert engine.cancel("one", 10**9)
+    engine.submit("one", 10, 3, 10**9)
+    seen: dict[str, list[int]] = {"one": [], "other": []}
+    while (at := engine.next_due()) is not None:
+        emission = engine.advance(at)
+        assert emission is not None
+        for key, index, count, _ in emission.tokens:
+            seen[key] += range(index, index + count)
+    assert seen == {"one": [0, 1, 2], "other": list(range(30))}
+    assert not engine.cancel("one", engine.now)

@@ -56,6 +56,7 @@ class Engine(Generic[K]):
             tuple[int, int, list[Tokens[K]]]
         ] = []  # a heap: tokens in their check, and when it ends
         self._out: deque[Emission[K]] = deque()  # what came out and was not fetched
+        self._cancelled: dict[int, K] = {}  # requests of which that may hold tokens, by their identity
         self._ready: int | None = 0 if settings.preloaded else None  # when the model is or was loaded
         self._cold = settings.cold_steps  # iterations to come that are slow
 
@@ -136,6 +137,10 @@ class Engine(Generic[K]):
             raise ValueError("this key is in use")
         self._pass_time(now)
         self._catch_up(now)
+        if id(key) in self._cancelled:  # what its first life left is not of its second
+            for emission in self._out:
+                self._strike(emission)
+            self._cancelled.clear()
         if settings.queue_limit and self.waiting >= settings.queue_limit:
             return False
         checked = self._guard.checked_at(prompt_tokens, now)
@@ -164,14 +169,15 @@ class Engine(Generic[K]):
         self._pass_time(now)
         self._catch_up(now)
         self._guard.forget(key)
-        withheld = self._withhold(key)
         sequence = self._sequences.pop(id(key), None)
         if sequence is None:
-            return withheld
-        if any(one is sequence for _, one in self._checking):
-            sequence.gone = True
-        else:
+            return self._withhold(key, *(one.tokens for one in self._out), *(one[2] for one in self._held))
+        self._withhold(key, *(one[2] for one in self._held))
+        self._cancelled[id(key)] = key
+        if sequence.checked:
             self._scheduler.drop(sequence)
+        else:
+            sequence.gone = True
         return True
 
     def next_due(self) -> Ns | None:
@@ -191,7 +197,12 @@ class Engine(Generic[K]):
             self._happen(at)
             if not self._out:
                 return Emission(Ns(at), [])
-        return self._out.popleft()
+        emission = self._out.popleft()
+        if self._cancelled:
+            self._strike(emission)
+            if not self._out:
+                self._cancelled.clear()
+        return emission
 
     def load(self, now: int) -> Ns:
         """Load the model, unless it is loaded or being loaded. When it is there; its first iterations are slow."""
@@ -282,6 +293,7 @@ class Engine(Generic[K]):
         checking = self._checking
         while checking and checking[0][0] <= at:
             sequence = checking.popleft()[1]
+            sequence.checked = True
             if not sequence.gone:
                 self._scheduler.queue.push(sequence)
         if self._ready is None or at < self._ready:
@@ -392,10 +404,17 @@ class Engine(Generic[K]):
         self._number += 1
         heapq.heappush(self._held, (at, self._number, tokens))
 
-    def _withhold(self, key: K) -> bool:
+    def _strike(self, emission: Emission[K]) -> None:
+        """Take out of an emission what is of cancelled requests. Not when they are cancelled: a thousand clients that go at
+        once, while a thousand iterations have not left, would take a million looks."""
+        cancelled = self._cancelled
+        emission.tokens[:] = [one for one in emission.tokens if id(one[0]) not in cancelled]
+
+    @staticmethod
+    def _withhold(key: K, *places: list[Tokens[K]]) -> bool:
         """Take back what came out for a request and has not left. Whether there was any."""
         found = False
-        for tokens in (*(one.tokens for one in self._out), *(one[2] for one in self._held)):
+        for tokens in places:
             kept = [one for one in tokens if one[0] is not key]
             found = found or len(kept) < len(tokens)
             tokens[:] = kept

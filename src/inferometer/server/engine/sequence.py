@@ -13,6 +13,7 @@ class Sequence(Generic[K]):
     """A request with what was done for it.
 
     rank      its place in line: priority, instant of entering the queue, number. Lower is served sooner and preempted later.
+    checked   its prompt's check is over, and it is in the queue or beyond
     hashes    its prompt's full blocks (blocks.py), those that may come from the cache
     target    tokens to be computed before the next one comes out: the prompt and, after a preemption, what was put out
     computed  of these, how many are
@@ -24,7 +25,7 @@ class Sequence(Generic[K]):
     """
 
     __slots__ = (
-        *("cached", "computed", "emitted", "gone", "hashes", "key", "lease", "max_tokens"),
+        *("cached", "checked", "computed", "emitted", "gone", "hashes", "key", "lease", "max_tokens"),
         *("preempted", "prompt_tokens", "rank", "scheduled", "stop", "swapped", "target"),
     )
 
@@ -46,3 +47,4 @@ class Sequence(Generic[K]):
         self.preempted = False
         self.scheduled: int | None = None
         self.gone = False
+        self.checked = False
