@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from inferometer import whole_file
+from inferometer import foreign_json, whole_file
 from inferometer.calibration import certificate
 from inferometer.drive import exchange, probe, worker_pool
 from inferometer.drive.answer_limits import UNLESS_SET
@@ -34,7 +35,8 @@ TOLD: dict[str, list[str | int]] = {
     "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
     "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],
     "a document": [whole_file.MOST],
-    "a line of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
+    "JSON in any": [f"{foreign_json.DEEPEST} levels", f"{sys.get_int_max_str_digits():,} digits"],
+    "a row of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
     "a tokenizer's file": [tokenizer_file.MOST_BYTES, certificate.MOST_BYTES],
 }  # fmt: skip
 """By the beginning of a row: what it says, in words or in bytes."""

@@ -175,6 +175,6 @@ def test_what_cannot_be_judged_is_refused_in_words(
     (tmp_path / "campaign.json").write_text("{}")
     assert "its format is 'None'; this version of inferometer reads" in refused(capsys, tmp_path)
     (tmp_path / "campaign.json").write_text("no")
-    assert "not JSON" in refused(capsys, tmp_path)
+    assert "is no JSON" in refused(capsys, tmp_path)
     (tmp_path / "died" / "summary.json").write_text('{"schema": "inferometer/summary/1"}')
     assert "inferometer report" in refused(capsys, tmp_path / "died")

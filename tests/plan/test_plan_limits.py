@@ -65,6 +65,16 @@ def test_a_mapping_that_merges_itself_brings_nothing_new() -> None:
     assert document.values == {"name": {"b": 1}}
 
 
+def test_json_has_a_depth_that_everything_behind_it_can_walk() -> None:
+    """Law: a plan that is JSON is not read by YAML's limits, and is refused in words where it is too deep."""
+    for depth in (101, 400, 5_000):
+        document = Document("plan.json")
+        parse('{"a":' * depth + "1" + "}" * depth, document)
+        (problem,) = document.problems
+        assert "nested" in problem.message
+        assert document.values == {}
+
+
 def test_many_keys_of_one_json_object_are_looked_at_once() -> None:
     """Law: that one of 100,000 keys occurs twice is found in the time that it takes to read them."""
     document = Document("plan.json")

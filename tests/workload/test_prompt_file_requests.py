@@ -20,7 +20,7 @@ from inferometer.errors import PlanError
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.workload import prompt_file_requests
 from inferometer.workload.context_limit import Room
-from inferometer.workload.prompt_file import FIELDS, MOST_PROBLEMS, PromptFile, survey
+from inferometer.workload.prompt_file import FIELDS, LONGEST_LINE, MOST_PROBLEMS, PromptFile, survey
 from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.tokenizers import Tokenizer
 from inferometer.workload.turn_schedule import Place
@@ -162,11 +162,31 @@ def test_everything_wrong_is_told_at_once_with_line_and_field_and_without_a_prom
         (b"prompt,output_tokens\nHi,many\n", "own:2: output_tokens: must be a whole number, not 'many'"),
         (b'prompt,output_tokens\n"a\nb",3\n"c,4\n', "own:4: unexpected end of data"),
         (b"prompt,extra_body,output_tokens\nHi,{,3\n", "own:2: extra_body is no JSON"),
+        (b"prompt,\xff\nHi,3\n", "own:1: is not UTF-8 text"),
         (b"prompt,output_tokens\n,3\n", "own:2: prompt: a row has either prompt or messages"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
     """Each with what is wrong, at its line; lines inside a quoted cell count."""
+    assert words in problems(tmp_path / "own", content)[0]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ([b"prompt,", (b"x", 200_000), b"\nHi,3\n"], f"own:1: {'x' * 60}: no such field"),
+        ([b'prompt,output_tokens\n"', (b"x" * 65_535 + b"\n", LONGEST_LINE >> 16)], "own:2: is longer than 32 MiB"),
+        ([b'prompt,output_tokens\n"', (b'a","', 3), (b"x" * 65_535 + b'\n","', LONGEST_LINE >> 16)], "own:2: is longer"),
+        ([b"prompt,extra_body\nHi,", (b"[", 5_000), b"\n"], "own:2: extra_body is nested more than 100 levels deep"),
+        ([b'{"prompt": "Hi", "output_tokens": ', (b"9", 5_000), b"}\n"], "own:1: holds a number of more than 4,300"),
+        ([b'{"prompt": "Hi", "x": ', (b"[", 400), (b"]", 400), b"}\n"], "own:1: is nested more than 100 levels deep"),
+    ],
+)  # fmt: skip
+def test_a_file_without_bounds_is_refused(
+    tmp_path: Path, pieces: list[bytes | tuple[bytes, int]], words: str
+) -> None:
+    """Rows that do not end, depth and digits: in words, whatever the interpreter has against them."""
+    content = b"".join(one if isinstance(one, bytes) else one[0] * one[1] for one in pieces)
     assert words in problems(tmp_path / "own", content)[0]
 
 

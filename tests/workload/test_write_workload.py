@@ -524,6 +524,20 @@ def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path, content: byt
         show(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("value", "why"), [("9" * 5_000, "4,300 digits"), ("[" * 200 + "]" * 200, "100 levels")]
+)
+def test_a_row_without_bounds_is_named_by_its_line(
+    mixture: Path, tmp_path: Path, value: str, why: str
+) -> None:
+    """Digits and depth that the interpreter would not take."""
+    head, first, *others = (mixture / "workload.jsonl").read_text().splitlines(keepends=True)
+    damaged = first.rstrip("}\n") + f', "x": {value}}}\n'
+    (tmp_path / "w.jsonl").write_text("".join([head, damaged, *others]))
+    with pytest.raises(RecordError, match=f"^w.jsonl:2: .*{why}"):
+        verify(tmp_path / "w.jsonl")
+
+
 def test_a_report_of_other_requests_is_told_from_one_of_these(mixture: Path, tmp_path: Path) -> None:
     """By folder, run.json and summary.json; what names no fingerprint is refused."""
     plan = planned(tmp_path, KINDS["mixture"] | {"--seed": "43"})
@@ -531,9 +545,17 @@ def test_a_report_of_other_requests_is_told_from_one_of_these(mixture: Path, tmp
     for report in (other, other / "run.json", other / "summary.json"):
         checks = {check.what: check.same for check in verify(mixture, report)}
         assert checks == {"rows": True, "digest": True, "fingerprint": True, "report": False}
-    (tmp_path / "no.json").write_text("{}")
-    with pytest.raises(RecordError, match="names no fingerprint"):
-        verify(mixture, tmp_path / "no.json")
+    facts = json.loads((other / "run.json").read_text())
+    for document, why in (
+        ({}, "its format is 'None'"),
+        ({"schema": ["inferometer/run/2"]}, "its format is"),
+        ({"schema": facts["schema"], "fingerprint": "x"}, "missing required field"),
+        (facts | {"fingerprint": None}, "names no fingerprint"),
+        (facts | {"fingerprint": 7}, "fingerprint"),
+    ):
+        (tmp_path / "no.json").write_text(json.dumps(document))
+        with pytest.raises(RecordError, match=why):
+            verify(mixture, tmp_path / "no.json")
 
 
 def test_what_is_shown_of_a_file_and_of_its_run_is_the_same(mixture: Path, tmp_path: Path) -> None:

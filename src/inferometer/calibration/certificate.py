@@ -81,7 +81,7 @@ def read(path: Path) -> Certificate:
     """One file. Raises ValueError if it is none of this version, OSError."""
     try:
         return msgspec.json.decode(whole_file.read(path, MOST_BYTES), type=Certificate)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 
 

@@ -11,13 +11,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
+from inferometer import foreign_json
 from inferometer.errors import RecordError
 from inferometer.plan.saved import resolved, restored
 from inferometer.plan.schema import Plan
@@ -77,12 +77,10 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
         RecordError: not JSON, another version, or not such a document.
     """
     try:
-        data = json.loads(text, parse_constant=_finite, parse_float=_finite)
-    except OverflowError as cause:
+        data = foreign_json.loads(text, parse_constant=_finite, parse_float=_finite)
+    except (OverflowError, foreign_json.NotJSON) as cause:
         raise RecordError(f"{where}: {cause}") from cause
-    except (ValueError, RecursionError) as cause:
-        raise RecordError(f"{where}: not JSON") from cause
-    version = data.get("schema") if isinstance(data, dict) else None
+    version = _schema_of(data)
     if version != schema:
         raise RecordError(
             f"{where}: its format is {str(version)[:60]!r}; this version of inferometer reads {schema!r}"
@@ -91,6 +89,22 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
         return from_data(data, kind)
     except msgspec.ValidationError as cause:
         raise RecordError(f"{where}: {cause}") from cause
+
+
+def named_by_schema(text: bytes | str, kinds: Mapping[str, type[T]], where: str) -> T:
+    """As `from_json`, of the kind whose schema the file names. Raises RecordError."""
+    try:
+        schema = str(_schema_of(foreign_json.loads(text)))
+    except foreign_json.NotJSON as cause:
+        raise RecordError(f"{where}: {cause}") from cause
+    if schema not in kinds:
+        known = " and ".join(map(repr, kinds))
+        raise RecordError(f"{where}: its format is {schema[:60]!r}; what is read here is {known}")
+    return from_json(text, kinds[schema], schema, where)
+
+
+def _schema_of(data: object) -> object:
+    return data.get("schema") if isinstance(data, dict) else None
 
 
 def _finite(text: str) -> float:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from inferometer import foreign_json
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import document, wording
 from inferometer.plan.document import Document
@@ -189,7 +190,7 @@ def _override(
         part = tests.setdefault(form[1], {}) if isinstance(tests, dict) else None
         if isinstance(part, dict):
             try:
-                part[form[2]] = json.loads(form[3])
+                part[form[2]] = foreign_json.loads(form[3])
             except ValueError:
                 part[form[2]] = form[3]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from inferometer import foreign_json
 from inferometer.errors import Problem
 from inferometer.plan.part import Values
 
@@ -93,7 +94,13 @@ def parse(text: str, document: Document) -> None:
     finally:
         if loader is not None:
             loader.dispose()
-    values = values if exact is None else exact
+    if exact is not None:
+        values = exact
+        try:
+            foreign_json.check_depth(exact)
+        except foreign_json.NotJSON as error:
+            document.refuse(str(error))
+            return
     if isinstance(values, dict):
         document.values = values
     elif values is not None:

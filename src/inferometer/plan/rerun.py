@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from inferometer import whole_file
+import msgspec
+
+from inferometer import foreign_json, whole_file
 from inferometer.errors import RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
@@ -26,6 +27,45 @@ from inferometer.plan.schema import READABLE, Plan
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
+
+
+class _Run(msgspec.Struct):
+    """As much of a summary's `run` as matters here."""
+
+    simulated: bool
+
+
+class _Reproduction(msgspec.Struct):
+    """As much of a campaign's `reproduction` as matters here: a text where it was withheld."""
+
+    plan_file: Values
+
+
+class _Engine(msgspec.Struct):
+    """As much of the `engine` of run.json as matters here."""
+
+    preset: str
+    settings: Values
+    client: Values = {}
+
+
+class _Known(msgspec.Struct):
+    """What documents of every kind and version may say of what was done; the rest of them is left alone."""
+
+    schema: str | None = None
+    redacted: tuple[str, ...] = ()
+    plan: Values | None = None
+    run: _Run | None = None
+    reproduction: _Reproduction | None = None
+
+
+class _Facts(msgspec.Struct):
+    """As much of a run.json as matters here."""
+
+    engine: _Engine | None = None
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +87,26 @@ def again(path: Path) -> Plan | Campaign | Simulated:
                 f"{path}: neither a run's folder nor a campaign's: it holds no {', no '.join(_IN_FOLDER)}"
             )
         plan = _of(_document(found), str(found))
-        engine = _document(path / "run.json").get("engine") if found.name == "plan.json" else None
+        engine = _engine(path / "run.json") if found.name == "plan.json" else None
         if isinstance(plan, Plan) and engine is not None:
-            return _simulated(plan, engine, f"{path / 'run.json'}")
+            return Simulated(plan, engine.preset, engine.settings, engine.client)
         return plan
     facts = path.with_name("run.json")
-    if path.name == "plan.json" and facts.is_file() and _document(facts).get("engine") is not None:
+    if path.name == "plan.json" and facts.is_file() and _engine(facts) is not None:
         raise RecordError(f"{path}: was simulated; give the run's folder, which records the engine")
     return _of(_document(path), str(path))
 
 
-def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
-    parts = engine if isinstance(engine, Mapping) else {}
-    preset, settings, client = parts.get("preset"), parts.get("settings"), parts.get("client", {})
-    if not isinstance(preset, str) or not isinstance(settings, dict) or not isinstance(client, dict):
-        raise RecordError(f"{where}: the engine is damaged: it has no preset, or no settings")
-    return Simulated(plan, preset, settings, client)
+def _engine(facts: Path) -> _Engine | None:
+    """The engine of a run that was simulated."""
+    return _typed(_document(facts), _Facts, str(facts)).engine
+
+
+def _typed(document: Values, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as cause:
+        raise RecordError(f"{where}: is damaged, or was not written by this program: {cause}") from cause
 
 
 def _document(path: Path) -> Values:
@@ -74,8 +118,8 @@ def _document(path: Path) -> Values:
         raise RecordError(f"{path}: is not UTF-8 text") from cause
     inside = _EMBEDDED.search(text) if path.suffix in (".html", ".htm") else None
     try:
-        found = json.loads(inside[1] if inside else text)
-    except (ValueError, RecursionError) as cause:
+        found = foreign_json.loads(inside[1] if inside else text)
+    except foreign_json.NotJSON as cause:
         hint = "give the report.html, the JSON beside it, or the folder"
         raise RecordError(f"{path}: holds no data to repeat it from: {hint}") from cause
     if not isinstance(found, dict):
@@ -84,35 +128,22 @@ def _document(path: Path) -> Values:
 
 
 def _of(document: Values, where: str) -> Plan | Campaign:
-    try:
-        return _plan_of(document, where)
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-    ) as cause:  # a member that is not there, or is of another kind
-        raise RecordError(f"{where}: is damaged, or was not written by this program") from cause
-
-
-def _plan_of(document: Values, where: str) -> Plan | Campaign:
-    schema = str(document.get("schema"))
-    if document.get("redacted"):
+    known = _typed(document, _Known, where)
+    schema = str(known.schema)
+    if known.redacted:
         raise RecordError(
-            f"{where}: was redacted ({', '.join(document['redacted'])}), and cannot be repeated without what was left out"
+            f"{where}: was redacted ({', '.join(known.redacted)}), and cannot be repeated without what was left out"
         )
     if schema == campaigns.SCHEMA:
         return campaigns.of_values(document, where)
     if schema in READABLE:
         return _plan(document, where)
-    if schema.startswith("inferometer/campaign/"):
-        return _of(document["reproduction"]["plan_file"], where)
-    if schema.startswith("inferometer/summary/") and document["run"]["simulated"]:
+    if schema.startswith("inferometer/campaign/") and known.reproduction is not None:
+        return _of(known.reproduction.plan_file, where)
+    if known.run is not None and known.run.simulated:
         raise RecordError(f"{where}: was simulated; give the run's folder, which records the engine")
-    if schema.startswith("inferometer/summary/"):
-        return _plan(document["plan"], where)
-    inner = document.get("plan")
-    if isinstance(inner, dict):  # a run's report.html
-        return _plan(inner, where)
+    if known.plan is not None:  # a run's summary, or what its report.html holds
+        return _plan(known.plan, where)
     raise RecordError(f"{where}: its schema is {schema[:60]!r}, which cannot be repeated")
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from inferometer import whole_file
+from inferometer import foreign_json, whole_file
 from inferometer.errors import RecordError
 from inferometer.plan.document import MOST_BYTES
 from inferometer.plan.parse import build
@@ -56,11 +56,11 @@ def read(path: Path) -> Plan:
     values cannot be carried out.
     """
     try:
-        data = json.loads(whole_file.read(path, MOST_BYTES))
+        data = foreign_json.loads(whole_file.read(path, MOST_BYTES))
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {(error.strerror or 'unknown error').lower()}") from error
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: is not valid JSON, so not a saved plan") from error
+    except foreign_json.NotJSON as error:
+        raise RecordError(f"{path}: {error}, so not a saved plan") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema not in READABLE:
         raise RecordError(

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator
 
+from inferometer import foreign_json
 from inferometer.engines.interface import INTERFACES, Interface, takers
 from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Option, Part
 
@@ -129,6 +130,7 @@ def _plain_body(body: Fields) -> Fields:
         ours.append("options.num_predict comes from workload.output_tokens")
     if ours:
         raise ValueError(f"cannot set what the plan decides: {', '.join(ours)}")
+    foreign_json.check_depth(body)
     try:
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):

@@ -8,7 +8,6 @@ depend on how many processes make the prompts.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +17,10 @@ from typing import Any, Literal
 import pyarrow.compute as pc
 
 from inferometer import whole_file
-from inferometer.documents.part import to_data
+from inferometer.documents.part import named_by_schema, to_data
+from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts
+from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
+from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -318,17 +320,17 @@ def _named(report: Path) -> str:
     """The fingerprint that a report names."""
     path = report / "run.json" if report.is_dir() else report
     try:
-        data = json.loads(whole_file.read(path))
+        text = whole_file.read(path)
     except OSError as cause:
         raise RecordError(
             f"{report}: cannot be read: {(cause.strerror or 'unknown error').lower()}"
         ) from None
-    except (ValueError, RecursionError):
-        raise RecordError(
-            f"{report}: is not valid JSON: give a run folder, or its summary.json or run.json"
-        ) from None
-    about = data.get("workload", data) if isinstance(data, dict) else {}
-    name = about.get("fingerprint") if isinstance(about, dict) else None
-    if not isinstance(name, str):
+    kinds: dict[str, type[RunFacts | Summary]] = {RUN_SCHEMA: RunFacts, SUMMARY_SCHEMA: Summary}
+    try:
+        found = named_by_schema(text, kinds, str(report))
+    except RecordError as cause:
+        raise RecordError(f"{cause}: give a run folder, or its summary.json or run.json") from cause
+    name = found.fingerprint if isinstance(found, RunFacts) else found.workload.fingerprint
+    if name is None:
         raise RecordError(f"{report}: names no fingerprint of its requests")
     return name

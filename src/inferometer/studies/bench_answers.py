@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +33,12 @@ class _Answer:
 def reference_answers(path: Path) -> dict[str, str]:
     """A file of answers, `{"PROMPT": "TEXT", ...}`. Raises PlanError."""
     try:
-        found = json.loads(whole_file.read(path))
-    except (OSError, ValueError, RecursionError) as why:
-        raise PlanError([Problem("--check-output", f"{path} cannot be read as JSON: {why}")]) from why
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        return msgspec.json.decode(whole_file.read(path), type=dict[str, str])
+    except msgspec.ValidationError:
         problem = f"{path} is not an object of answers by prompt: {{'code': 'def ...'}}"
-        raise PlanError([Problem("--check-output", problem)])
-    return found
+        raise PlanError([Problem("--check-output", problem)]) from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
+        raise PlanError([Problem("--check-output", f"{path} cannot be read as JSON: {why}")]) from why
 
 
 def checked(

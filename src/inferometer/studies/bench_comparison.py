@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from inferometer import __version__, whole_file
 from inferometer.documents.bench import METRICS_VERSION
@@ -12,6 +13,20 @@ from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.errors import PlanError, Problem
 from inferometer.judge.bench_comparison import FIGURES, BenchCriteria, Named, compare_benches
 from inferometer.studies.bench import FILE, read
+
+
+class _Metadata(msgspec.Struct):
+    metrics_version: str
+
+
+class _Engine(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Definitions(msgspec.Struct):
+    """As much of a bench.json of any version as says how its figures are defined."""
+
+    engines: tuple[_Engine, ...]
 
 
 def is_bench(side: str) -> bool:
@@ -67,10 +82,10 @@ def _name(path: Path) -> str:
 def _same_definitions(path: Path) -> None:
     """Refuse figures of another version of the definitions by name, before the document is read as one of ours."""
     try:
-        engines = json.loads(whole_file.read(path))["engines"]
-        versions = {one["metadata"]["metrics_version"] for one in engines}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        found = msgspec.json.decode(whole_file.read(path), type=_Definitions)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # read() says what is wrong with it
-    if others := sorted(str(one) for one in versions - {METRICS_VERSION}):
+    versions = {one.metadata.metrics_version for one in found.engines}
+    if others := sorted(versions - {METRICS_VERSION}):
         why = f"{path}: metrics_version {', '.join(others)[:80]}, and figures are compared by {METRICS_VERSION} alone"
         raise PlanError([Problem("SIDES", why)])

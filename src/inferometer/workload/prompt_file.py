@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from inferometer import foreign_json
 from inferometer.engines.interface import JsonObject, takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import LONGEST
@@ -230,10 +230,14 @@ class _Survey:
 
     def _header(self, file: BinaryIO, read: Callable[[bytes], None]) -> tuple[tuple[str, ...], int]:
         lines = _Lines(file, read)
-        header = tuple(name.strip() for name in next(csv.reader(lines), []))
+        csv.field_size_limit(LONGEST_LINE)
         name = f"{self._path.name}:1"
+        try:
+            header = tuple(one.strip() for one in next(csv.reader(lines), []))
+        except (ValueError, csv.Error) as cause:
+            raise PlanError([Problem(name, str(cause))]) from None
         wrong = [
-            Problem(f"{name}: {one}", f"no such field; here are {', '.join(FIELDS)}")
+            Problem(f"{name}: {one[:60]}", f"no such field; here are {', '.join(FIELDS)}")
             for one in header
             if one not in FIELDS
         ]
@@ -326,7 +330,7 @@ def _records(
                 yield _Record(lines.begins, lines.began, values)
         except StopIteration:
             return
-        except (ValueError, csv.Error, RecursionError) as cause:
+        except (ValueError, csv.Error) as cause:
             if refuse is None:
                 raise ValueError(str(cause)) from None
             refuse(max(lines.began, 1), str(cause))
@@ -358,7 +362,8 @@ class _Lines:
         self.number += 1
         if self.begins < 0:
             self.begins, self.began = at, self.number
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+        # A row of CSV goes on over lines as long as a quote is open.
+        if at + len(line) - self.begins >= LONGEST_LINE and (at > self.begins or not line.endswith(b"\n")):
             raise _Endless(f"is longer than {LONGEST_LINE >> 20} MiB: that is no prompt")
         try:
             return (line.removeprefix(_BOM) if at == 0 else line).decode()
@@ -369,10 +374,7 @@ class _Lines:
 def _of_json(line: str) -> JsonObject | None:
     if not line.strip():
         return None
-    try:
-        values = json.loads(line)
-    except json.JSONDecodeError as cause:
-        raise ValueError(f"is no JSON: {cause.msg} at character {cause.pos + 1}") from None
+    values = foreign_json.loads(line)
     if not isinstance(values, dict):
         raise ValueError('must be a JSON object, for example {"prompt": "Say hello", "output_tokens": 20}')
     return {name: value for name, value in values.items() if value is not None}
@@ -386,7 +388,7 @@ def _of_cells(row: list[str], header: tuple[str, ...]) -> JsonObject:
     for name in _JSON_CELLS:
         if name in cells:
             try:
-                values[name] = json.loads(cells[name])
-            except json.JSONDecodeError as cause:
-                raise ValueError(f"{name} is no JSON: {cause.msg} at character {cause.pos + 1}") from None
+                values[name] = foreign_json.loads(cells[name])
+            except foreign_json.NotJSON as cause:
+                raise ValueError(f"{name} {cause}") from None
     return values

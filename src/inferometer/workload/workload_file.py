@@ -33,6 +33,7 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, model_validator
 
+from inferometer import foreign_json
 from inferometer.documents.part import from_data, optional, to_data
 from inferometer.documents.workload import PrefixHits, PromptFile, SourceFacts, TextSource, TokenizerFacts
 from inferometer.engines.interface import INTERFACES
@@ -426,8 +427,8 @@ def opened(path: Path) -> Made:
     kind: Literal["arrow", "jsonl"] = "arrow" if begins.startswith(b"ARROW1") else "jsonl"
     said = _metadata(path) if kind == "arrow" else begins
     try:
-        values = json.loads(said)
-    except (ValueError, RecursionError):
+        values = foreign_json.loads(said)
+    except foreign_json.NotJSON:
         values = None
     if not isinstance(values, dict) or "inferometer" not in values:
         raise refused(path.name, "is no workload that `inferometer workload make` wrote")
@@ -550,14 +551,12 @@ def _lines(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple[byte
         while line := file.readline(LONGEST_LINE):
             values: Any = None
             try:
-                values = json.loads(line)
+                values = foreign_json.loads(line)
                 if not isinstance(values, dict):
                     wrong(number, "must be a JSON object")
                     values = None
-            except json.JSONDecodeError as cause:
-                wrong(number, f"is no JSON: {cause.msg} at character {cause.pos + 1}")
-            except (UnicodeDecodeError, RecursionError):
-                wrong(number, "is not UTF-8 text, or nested too deeply")
+            except foreign_json.NotJSON as cause:
+                wrong(number, str(cause))
             yield line, values
             number += 1
 
@@ -572,7 +571,7 @@ def _arrow_rows(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple
                 batch.validate(full=True)
                 for values in batch.to_pylist():
                     if values["extra_body"] is not None:
-                        values["extra_body"] = json.loads(values["extra_body"])
+                        values["extra_body"] = foreign_json.loads(values["extra_body"])
                     there = {name: value for name, value in values.items() if value is not None}
                     yield _line(there), there
                     number += 1

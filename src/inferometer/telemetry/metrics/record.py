@@ -106,7 +106,7 @@ def _scrape(path: Path, number: int, line: bytes) -> Scrape:
     """One line as a scrape. Raises RecordError."""
     try:
         scrape = _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise RecordError(
             f"{path}:{number}: not a scrape ({wrong}); each line is a JSON object with endpoint_url, timestamp_ns and body"
         ) from wrong

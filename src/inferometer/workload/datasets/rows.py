@@ -15,6 +15,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from inferometer import foreign_json
 from inferometer.workload.datasets.files import refused
 
 Row = tuple[str, Any]
@@ -93,9 +94,9 @@ def _json(path: Path, name: str, chunk: int) -> Iterator[Row]:
         for number, line in enumerate(source, 1):
             if line.strip():
                 try:
-                    yield f"line {number}", json.loads(line)
-                except (ValueError, RecursionError) as cause:
-                    raise refused(f"{name}, line {number}: is no JSON ({_first_line(cause)})") from cause
+                    yield f"line {number}", foreign_json.loads(line)
+                except foreign_json.NotJSON as cause:
+                    raise refused(f"{name}, line {number}: {cause}") from cause
 
 
 class _Array:
@@ -159,12 +160,17 @@ class _Array:
         size = self._chunk
         while True:
             try:
-                value, self._at = self._decode(self._text, self._at)
+                value, at = self._decode(self._text, self._at)
             except (ValueError, RecursionError) as cause:
                 if len(self._text) - self._at > _LONGEST or not self._more(size):
                     self._fail(_first_line(cause))
                 size *= 2  # so that a long row is not tried again for each chunk of it
             else:
+                try:
+                    foreign_json.check_depth(value)
+                except foreign_json.NotJSON as cause:
+                    raise refused(f"{self._name}, line {self._line_here()}: {cause}") from None
+                self._at = at
                 return value
 
     def _fail(self, why: str) -> None:

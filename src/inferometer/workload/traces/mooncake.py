@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from inferometer.units import NS_PER_MS
-from inferometer.workload.traces.row import MOST_TOKENS, TOKENS, Row, Unfit, unfit
+from inferometer.workload.traces.row import MOST_TOKENS, TOKENS, Row, Unfit, scaled_ns, unfit
 
 BLOCK = 512
 
@@ -39,7 +39,7 @@ def read(number: int, line: bytes) -> Row:
     """See Read."""
     try:
         found = _decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
         raise unfit(line, cause, _WANTED) from cause
     if (len(found.hash_ids) - 1) * BLOCK >= found.input_length:
         blocks = -(-found.input_length // BLOCK)
@@ -47,5 +47,5 @@ def read(number: int, line: bytes) -> Row:
             "hash_ids",
             f"has {len(found.hash_ids)} ids, but {found.input_length} tokens are {blocks} blocks of {BLOCK}",
         )
-    at_ns = round(found.timestamp * NS_PER_MS)
+    at_ns = scaled_ns(found.timestamp, NS_PER_MS, "timestamp")
     return Row(number, at_ns, found.input_length, found.output_length, None, found.hash_ids)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from inferometer.units import NS_PER_S
-from inferometer.workload.traces.row import MOST_TOKENS, TOKENS, Row, Unfit, unfit
+from inferometer.workload.traces.row import MOST_TOKENS, TOKENS, Row, Unfit, scaled_ns, unfit
 
 _WANTED = {
     "timestamp": "a number of seconds, 0 or more",
@@ -34,7 +34,7 @@ def read(number: int, line: bytes) -> Row:
     """See Read."""
     try:
         found = _decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
         raise unfit(line, cause, _WANTED) from cause
     if found.prompt is None and found.input_tokens is None:
         raise Unfit("input_tokens", f"is missing: it must be {TOKENS}, unless there is a prompt")
@@ -42,5 +42,5 @@ def read(number: int, line: bytes) -> Row:
         raise Unfit("input_tokens", "contradicts prompt: a row has one of them")
     if found.prompt is not None and not found.prompt.strip():
         raise Unfit("prompt", "is empty")
-    at_ns = round(found.timestamp * NS_PER_S)
+    at_ns = scaled_ns(found.timestamp, NS_PER_S, "timestamp")
     return Row(number, at_ns, found.input_tokens, found.output_tokens, found.prompt)

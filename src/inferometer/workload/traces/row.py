@@ -18,6 +18,10 @@ from inferometer.units import NS_PER_S
 MOST_TOKENS = 10_000_000
 """As in plan/lengths.py: nothing longer is meant."""
 
+LATEST_S = 10**12
+"""Seconds on a file's own clock: those since 1970 are a hundredth of it."""
+_MOST_DIGITS = 20
+
 TOKENS = f"a whole number of tokens from 1 to {MOST_TOKENS:,}"
 
 
@@ -84,19 +88,31 @@ def cells(line: bytes, columns: int) -> list[bytes]:
 
 def tokens(cell: bytes, field: str) -> int:
     """A count in a cell, 0 included. Raises Unfit."""
-    if not cell.isdigit() or (count := int(cell)) > MOST_TOKENS:
+    if not _whole(cell) or (count := int(cell)) > MOST_TOKENS:
         raise Unfit(field, f"must be a whole number of tokens from 0 to {MOST_TOKENS:,}")
     return count
 
 
 def seconds_ns(cell: bytes, field: str) -> int:
     """Seconds in a cell, such as 45 or 45.25, in ns. Raises Unfit."""
-    if cell.isdigit():
+    if _whole(cell):
         return int(cell) * NS_PER_S
     whole, dot, part = cell.partition(b".")
-    if not dot or not whole.isdigit() or not part.isdigit():
+    if not dot or not _whole(whole) or not part.isdigit():
         raise Unfit(field, "must be a number of seconds, 0 or more")
     return int(whole) * NS_PER_S + fraction_ns(part)
+
+
+def scaled_ns(number: float, unit_ns: int, field: str) -> int:
+    """A number of units, 0 or more, in ns. Raises Unfit for one that no clock shows."""
+    if not number < LATEST_S * (NS_PER_S // unit_ns):
+        raise Unfit(field, f"must be less than {LATEST_S:,} seconds")
+    return round(number * unit_ns)
+
+
+def _whole(cell: bytes) -> bool:
+    """Whether this is a whole number that is not too long to be one."""
+    return cell.isdigit() and len(cell) <= _MOST_DIGITS
 
 
 def fraction_ns(digits: bytes) -> int:

@@ -128,7 +128,7 @@ class Source:
     def _recognised(self, first: bytes, columns: list[str]) -> str:
         try:
             keys = set(msgspec.json.decode(first, type=dict[str, msgspec.Raw]))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             keys = set()
         if "input_length" in keys:
             return "mooncake"

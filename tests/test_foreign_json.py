@@ -1,0 +1,52 @@
+"""JSON of others: what the standard has, or words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.foreign_json import DEEPEST, NotJSON, check_depth, loads
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(PLAIN)
+def test_what_json_holds_is_read_as_the_standard_library_does(value: object) -> None:
+    """As text and as bytes."""
+    text = json.dumps(value)
+    assert loads(text) == loads(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
+def test_depth_has_a_limit_that_does_not_hang_on_the_stack(begin: str, end: str) -> None:
+    """DEEPEST levels are read; one more is refused, and so is more than the interpreter takes."""
+    levels = begin.count("[") + begin.count("{")
+    for depth in (1, 2, DEEPEST // levels):
+        loads(begin * depth + "1" + end * depth)
+    for depth in (DEEPEST // levels + 1, 400, 100_000):
+        with pytest.raises(NotJSON, match="nested more than 100 levels deep"):
+            loads(begin * depth + "1" + end * depth)
+    with pytest.raises(NotJSON):
+        check_depth(json.loads("[" * 101 + "]" * 101))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is no JSON: Expecting value at character 1"),
+        ('{"a": 1', "is no JSON"),
+        (b"\xff\xfe\xff", "is not UTF-8 text"),
+        (f"[-{'9' * 5_000}]", "holds a number of more than 4,300 digits"),
+    ],
+    ids=["empty", "cut off", "no text", "digits"],
+)
+def test_what_is_none_is_said_in_words(text: str | bytes, words: str) -> None:
+    """Which go after the name of a file."""
+    with pytest.raises(NotJSON, match=words):
+        loads(text)
