@@ -19,7 +19,7 @@ from inferometer.cli.app import run
 from inferometer.documents.part import to_json
 from inferometer.server.engine.settings import Settings
 
-EXAMPLES = int(os.environ.get("INFEROMETER_FUZZ", "40"))
+EXAMPLES = int(os.environ.get("INFEROMETER_FUZZ", "25"))
 OTHERS = {
     "compliance": ("compliance", "FOLDER"),
     "recover": ("recover", "FOLDER"),
