@@ -37,7 +37,7 @@ class NdjsonDecoder:
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self._limit = limit
-        self._buffer = b""
+        self._buffer = bytearray()  # grows in place: a long line may come a byte at a time
         self._begun = False
 
     @property
@@ -47,13 +47,13 @@ class NdjsonDecoder:
 
     def feed(self, chunk: bytes) -> Sequence[bytes | None]:
         """The lines completed by `chunk`, in order. Raises EventTooLarge."""
-        held = len(self._buffer)
-        if held:
-            # Most of what is held has been searched before.
+        if self._buffer:
+            # What is held has been searched before.
             if chunk.find(b"\n") < 0:
-                self._hold(self._buffer + chunk)
+                self._hold(chunk)
                 return ()
-            chunk = self._buffer + chunk
+            chunk = bytes(self._buffer) + chunk
+            self._buffer.clear()
         *lines, rest = chunk.split(b"\n")
         self._hold(rest)
         if not lines:
@@ -67,13 +67,14 @@ class NdjsonDecoder:
 
     def end(self) -> Sequence[bytes]:
         """The body has ended: its last line, if that is a whole object without its end."""
-        line, self._buffer = self._buffer.removeprefix(BOM).strip(), b""
+        line = bytes(self._buffer).removeprefix(BOM).strip()
+        self._buffer.clear()
         try:
             return (line,) if isinstance(json.loads(line), dict) else ()
         except (ValueError, RecursionError):
             return ()
 
     def _hold(self, rest: bytes) -> None:
-        if len(rest) > self._limit:
+        if len(self._buffer) + len(rest) > self._limit:
             raise EventTooLarge(f"an event of more than {self._limit} bytes")
-        self._buffer = rest
+        self._buffer += rest

@@ -50,7 +50,7 @@ class SseDecoder:
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self._limit = limit
-        self._buffer = b""
+        self._buffer = bytearray()  # grows in place: a long line may come a byte at a time
         self._data: list[bytes] = []
         self._name = b""  # of the event that is being read
         self._kind = self._quoted = b""  # the last typed event's first line, and its name in quotes
@@ -96,30 +96,29 @@ class SseDecoder:
             self._skip_lf = False
             if chunk[:1] == b"\n":
                 chunk = chunk[1:]
-        searched = len(self._buffer)
-        buffer = self._buffer + chunk
+        buffer, searched = self._buffer, len(self._buffer)
+        buffer += chunk
         if not self._started:
-            if len(buffer) < len(BOM) and BOM.startswith(buffer):
-                self._buffer = buffer
+            if len(buffer) < len(BOM) and BOM.startswith(bytes(buffer)):
                 self._between = False
                 return []
             self._started = True
             searched = 0
             if buffer.startswith(BOM):
-                buffer = buffer[len(BOM) :]
+                del buffer[: len(BOM)]
         events: list[bytes | None] = []
         at = 0
         while (end := _line_end(buffer, max(at, searched))) >= 0:
-            self._line(buffer[at:end], events)
+            self._line(bytes(buffer[at:end]), events)
             at = end + 1
             if buffer[end : end + 1] == b"\r":
                 if at == len(buffer):
                     self._skip_lf = True
                 elif buffer[at : at + 1] == b"\n":
                     at += 1
-        self._buffer = buffer[at:]
-        self._between = not (self._buffer or self._data or self._skip_lf or self._name)
-        if self._held + len(self._buffer) > self._limit:
+        del buffer[:at]
+        self._between = not (buffer or self._data or self._skip_lf or self._name)
+        if self._held + len(buffer) > self._limit:
             raise EventTooLarge(f"an event of more than {self._limit} bytes")
         return events
 
@@ -154,7 +153,7 @@ def _named(data: bytes, name: bytes) -> bytes:
     return data if name in _UNNAMED or b'"%b"' % name in data else NamedEvent(data, name)
 
 
-def _line_end(buffer: bytes, start: int) -> int:
+def _line_end(buffer: bytearray, start: int) -> int:
     """Index of the first CR or LF at or after `start`; -1 if there is none."""
     lf = buffer.find(b"\n", start)
     cr = buffer.find(b"\r", start, lf if lf >= 0 else len(buffer))
