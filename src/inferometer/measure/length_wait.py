@@ -109,13 +109,14 @@ def held_whole(waits: Waits) -> LengthWait | None:
     for size in takewhile(lambda size: size >= max(LEAST, LEAST_SHARE * len(waits)), sizes):
         chosen = np.zeros(len(waits), np.bool_)
         chosen[slowest_first[:size]] = True
-        found = _judged(waits.only(chosen), waits.only(~chosen), size / len(waits))
+        found = _judged(waits.only(chosen), waits.pace, ~chosen)
         if found is not None:
             return found
     return None
 
 
-def _judged(waits: Waits, others: Waits, share: float) -> LengthWait | None:
+def _judged(waits: Waits, paces: Floats, others: Mask) -> LengthWait | None:
+    """Whether `waits` were held, beside the `others` of all whose TPOT `paces` are."""
     blocks = _blocks(waits.kind)
     prompt = _centred(waits.prompt, blocks)
     ttft, tokens = (_beside(_centred(part, blocks), prompt) for part in (waits.ttft, waits.tokens))
@@ -123,13 +124,13 @@ def _judged(waits: Waits, others: Waits, share: float) -> LengthWait | None:
     if z <= LIMIT:
         return None
     slope = float(ttft @ tokens) / float(tokens @ tokens)
-    pace, usual = _quantile(waits.pace, 0.5), _quantile(others.pace, 0.75)
+    pace, usual = _quantile(waits.pace, 0.5), _quantile(paces[others], 0.75)
     steps = slope * (waits.tokens - 1.0)
     sooner = float((waits.ttft < steps / 2).mean())
     bent = float(np.median(steps)) > max(BENT_SHARE * float(np.median(waits.ttft)), BENT_MS)
-    apart = not len(others) or pace <= SLOPE * usual
+    apart = not others.any() or pace <= SLOPE * usual
     held = slope >= SLOPE * pace and sooner <= WITHOUT and apart and bent
-    return LengthWait(share, len(waits), z, slope, pace) if held else None
+    return LengthWait(len(waits) / len(paces), len(waits), z, slope, pace) if held else None
 
 
 def _quantile(paces: Floats, share: float) -> float:
@@ -175,10 +176,10 @@ def _association(first: Floats, second: Floats, blocks: Ints) -> float:
 
 def _ranks(values: Floats, blocks: Ints) -> Floats:
     """Centred ranks within blocks; equal values have their mean."""
-    _, tied = np.unique(np.round(values, 9), return_inverse=True)
-    order = np.lexsort((tied, blocks))
-    begins = np.diff(blocks[order], prepend=-1) | np.diff(tied[order], prepend=-1)
-    group = np.cumsum(begins != 0) - 1
+    rounded = np.round(values, 9)
+    order = np.lexsort((rounded, blocks))
+    begins = (np.diff(blocks[order], prepend=-1) != 0) | (np.diff(rounded[order], prepend=-np.inf) != 0)
+    group = np.cumsum(begins) - 1
     place = np.arange(len(values), dtype=np.float64)
     means = np.bincount(group, place) / np.bincount(group)
     ranks = np.empty(len(values))
