@@ -28,7 +28,7 @@ import numpy as np
 from inferometer.measure.load import Spans
 from inferometer.measure.record import Floats, between_ms
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import percentile
+from inferometer.measure.stats import percentiles
 from inferometer.metrics.statistics import INTERVALS
 from inferometer.units import NS_PER_MS
 
@@ -104,22 +104,24 @@ def own_lateness_ms(samples: Samples) -> Floats:
 def _bound(values: Floats, early: Floats) -> Bound | None:
     """Of values that may be too large by `early`; NaN values are no samples."""
     known = ~np.isnan(values)
-    return _between(values[known] - early[known], values[known], values[known])
+    late = values[known]
+    return _between(late - early[known], late, late)
 
 
 def _between(lower: Floats, values: Floats, upper: Floats) -> Bound | None:
     """The distance of each statistic from the farther of its two ends."""
     if not len(values):
         return None
-    low, stated, high = (_statistics(each) for each in (lower, values, upper))
+    stated = _statistics(values)
+    # What nothing merged has no width, and needs no order of its own.
+    low, high = (stated if np.array_equal(each, values) else _statistics(each) for each in (lower, upper))
     return Bound(
         *(max(0.0, at - below, above - at) for below, at, above in zip(low, stated, high, strict=True))
     )
 
 
 def _statistics(values: Floats) -> list[float]:
-    ordered = np.sort(values)
-    return [float(ordered.mean()), *(percentile(ordered, p) for p in INTERVALS.values())]
+    return [float(values.mean()), *percentiles(values, INTERVALS.values())]
 
 
 def _tpot_bound(samples: Samples, first: Floats, last: Floats) -> Bound | None:

@@ -42,6 +42,7 @@ few         n* min(p, 1 - p) < TAIL, or the interval would leave the sample
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +72,15 @@ def percentile(ordered: Floats, p: float) -> float:
     below = math.floor(position)
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
     return min(low + (high - low) * (position - below), high)  # rounding must not carry it past its neighbour
+
+
+def percentiles(values: Floats, shares: Iterable[float]) -> list[float]:
+    """Percentiles of values in any order, at least one: only those beside the quantiles are put in their places."""
+    wanted = list(shares)
+    below = {math.floor(p * (len(values) - 1)) for p in wanted}
+    places = sorted(below | {min(place + 1, len(values) - 1) for place in below})
+    partly = np.partition(values, places)
+    return [percentile(partly, p) for p in wanted]
 
 
 def student(freedom: float) -> float:
