@@ -183,19 +183,18 @@ class Load:
 
     def waiting(self) -> tuple[Ints, Floats]:
         """Requests, and their prompt tokens, that wait for their first text when each is sent, itself included."""
-        count = self._present(np.ones(len(self.sent)), self.first)
-        return count.astype(np.int64), self._present(self.prompt, self.first)
+        count, tokens = self._present(self.first, np.ones(len(self.sent)), self.prompt)
+        return count.astype(np.int64), tokens
 
-    def present(self, amounts: Floats) -> Floats:
-        """The sum of `amounts`, one a request, over the requests in flight when each is sent, itself included."""
-        return self._present(amounts, self.ended)
+    def present(self, *amounts: Floats) -> list[Floats]:
+        """The sums of `amounts`, one a request, over the requests in flight when each is sent, itself included."""
+        return self._present(self.ended, *amounts)
 
-    def _present(self, amounts: Floats, until: Ints) -> Floats:
+    def _present(self, until: Ints, *amounts: Floats) -> list[Floats]:
         order = np.argsort(until, kind="stable")
         gone = np.searchsorted(until[order], self.sent, side="right")
-        done = np.concatenate(([0.0], np.cumsum(amounts[order])))
-        left: Floats = np.cumsum(amounts) - done[gone]
-        return left
+        done = (np.concatenate(([0.0], np.cumsum(one[order]))) for one in amounts)
+        return [np.cumsum(one) - before[gone] for one, before in zip(amounts, done, strict=True)]
 
     def sent_meanwhile(self) -> Floats:
         """Prompt tokens of the requests sent from when each is sent until it ends, itself included."""
@@ -245,7 +244,7 @@ def request_series(record: Record, samples: Samples, load: Load, span: Span) -> 
     chosen = within(load.sent, span) & (values > 0)
     columns = (
         *(output, output * beside, load.prompt, load.sent_meanwhile()),
-        *(load.present(one) for one in (np.ones(len(output)), load.prompt, output)),
+        *load.present(np.ones(len(output)), load.prompt, output),
     )
     return Timed(np.log(values[chosen]), load.sent[chosen], np.column_stack(columns)[chosen])
 
@@ -365,9 +364,8 @@ def arrivals_change(sent: Ints) -> float:
 
 def centred_ranks(values: Floats) -> Floats:
     """Mean ranks of n values, from -1/2 to 1/2."""
-    ordered = np.sort(values)
-    places = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
-    ranks: Floats = places / (2 * len(values)) - 0.5
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (2 * np.cumsum(counts) - counts)[which] / (2 * len(values)) - 0.5
     return ranks
 
 

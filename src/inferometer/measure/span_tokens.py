@@ -66,6 +66,9 @@ def _counted(chosen: Mask, record: Record, rows: Ints) -> Ints:
 
 def _silent(record: Record, rows: Ints) -> Silent:
     """Of answers without text all are outside."""
+    if not (record.event_class == EventClass.EMPTY).any():
+        none = np.zeros(len(rows), np.int64)
+        return Silent(none, none)
     empty = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
     texts = np.concatenate(([0], np.cumsum(record.event_is_text)))
     places = np.append(np.flatnonzero(record.event_is_text), len(record.event_class))

@@ -106,7 +106,8 @@ def rate_interval(
         return None
     inside = within(at, span)
     edges = np.linspace(span.start, span.end, batches + 1)
-    rates = np.histogram(at[inside], bins=edges, weights=weights[inside])[0] / (span.seconds / batches)
+    place = np.minimum(np.searchsorted(edges, at[inside], "right"), batches) - 1
+    rates = np.bincount(place, weights[inside], batches) / (span.seconds / batches)
     return mean_interval(batches, float(rates.mean()), float(rates.std(ddof=1)))
 
 
