@@ -93,6 +93,28 @@ def test_what_is_not_made_again_is_taken_as_it_is(
     assert test.verdict.status == "INVALID"
 
 
+class MayCache(Busy):
+    """Nobody knows whether its prefix cache is on."""
+
+    def usual(self, what: str) -> str | None:
+        """See Stand."""
+        return None if what == "prefix_cache" else super().usual(what)
+
+
+@pytest.mark.parametrize("repeatable", [False, True])
+def test_a_cache_stands_in_the_way_only_of_prompts_that_it_may_know(tmp_path: Path, repeatable: bool) -> None:
+    """Law: a run is made again where its prompts begin with nonces of their own, and once, on a machine that is on time, where
+    a cache may have them from before."""
+    stand = MayCache({2}, "lateness")
+    (tmp_path / "made").mkdir()
+    flags = {"--repeatable-prompts": repeatable}
+    plan = campaign(["ttft"], None, flags, SIZES, simulated=True)
+    assert plan.plan.workload.repeatable_prompts is repeatable
+    test = carry_out(plan, stand, tmp_path / "made", Silent(), "inferometer test").document.tests[0]
+    assert bool(test.spoilt) is not repeatable
+    assert stand.settled
+
+
 def test_a_run_that_was_not_spoilt_cannot_be_said_to_be(tmp_path: Path) -> None:
     """Law: the document is held to the spoilt runs' summaries: an unwelcome run cannot be put among them."""
     made = carried(tmp_path / "made", Busy({2}, "lateness"))

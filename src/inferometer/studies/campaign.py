@@ -40,6 +40,8 @@ from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import NAMES, Parameters
 from inferometer.plan.saved import plan_hash, resolved
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import FileWorkload
 from inferometer.procedures.registry import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import WARMUP_PART, Setup
@@ -351,10 +353,10 @@ class _Test:
 
     def _measured(self, step: Run) -> RunResult:
         """A run; one that the client's machine spoilt is made again once that is on time, unless one of this test was in vain
-        made again already. Where a cache would know the requests, a run is made once: when the machine is on time."""
+        made again already. Where a cache may know the prompts, a run is made once: when the machine is on time."""
         named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
         hasty = self.setup.quick or step.part in ESTIMATES
-        once = hasty or not self._without_cache() or self.in_vain
+        once = hasty or self.in_vain or (_same_prompts(step.plan) and not self._without_cache())
         if once and not hasty:
             self.stand.settle()
         for left in reversed(range(1 if once else TRIES)):
@@ -429,6 +431,11 @@ class _Test:
             for one, state in made
         ]
         return shown.with_results(empty, measured, self.results)
+
+
+def _same_prompts(plan: Plan) -> bool:
+    """Whether a run made again may send the prompts of the first one, and not others of the same lengths (nonces.py)."""
+    return plan.workload.repeatable_prompts or isinstance(plan.workload, FileWorkload)
 
 
 def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -> Performed:
