@@ -47,12 +47,23 @@ ALLOWED: dict[str, set[str]] = {
     "addresses": set(),
     "errors": set(),
     "foreign_json": set(),
+    "foreign_tables": set(),
     "isolation": set(),
     "printable": set(),
     "units": set(),
     "whole_file": set(),
 }  # fmt: skip
-EVERYWHERE = {"addresses", "errors", "foreign_json", "isolation", "printable", "units", "whole_file", ""}
+EVERYWHERE = {
+    "addresses",
+    "errors",
+    "foreign_json",
+    "foreign_tables",
+    "isolation",
+    "printable",
+    "units",
+    "whole_file",
+    "",
+}
 FORBIDDEN_NAMES = {"common", "utils", "helpers", "models", "base", "schemas"}
 CLOCKS = {"time", "datetime"}
 FILE_LINES = 600

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inferometer import foreign_json, whole_file
+from inferometer import foreign_json, foreign_tables, whole_file
 from inferometer.calibration import certificate
 from inferometer.drive import exchange, probe, worker_pool
 from inferometer.drive.answer_limits import UNLESS_SET
@@ -16,8 +16,9 @@ from inferometer.plan.target import Target
 from inferometer.protocol import http_response
 from inferometer.run import target
 from inferometer.studies import engine_client
-from inferometer.telemetry.metrics import fetch
+from inferometer.telemetry.metrics import fetch, record
 from inferometer.workload import prompt_file, tokenizer_file
+from inferometer.workload.datasets import rows
 from inferometer.workload.traces import source
 
 PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
@@ -37,6 +38,10 @@ TOLD: dict[str, list[str | int]] = {
     "a document": [whole_file.MOST],
     "JSON in any": [f"{foreign_json.DEEPEST} levels", f"{sys.get_int_max_str_digits():,} digits"],
     "a row of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
+    "a batch of an Arrow": [foreign_tables.MOST_BATCH, foreign_tables.MOST_COLUMN, f"{foreign_tables.MOST_ROWS:,}"],
+    "a row of a dataset": [f"{rows._LONGEST:,} characters"],
+    "a trace, a record": [source.UNPACKED, f"{source.UNPACKED_TIMES:,} times", record.UNPACKED,
+                          f"{record.UNPACKED_TIMES:,} times"],
     "a tokenizer's file": [tokenizer_file.MOST_BYTES, certificate.MOST_BYTES],
 }  # fmt: skip
 """By the beginning of a row: what it says, in words or in bytes."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.errors import RecordError
+from inferometer.telemetry.metrics import record
 from inferometer.telemetry.metrics.record import PHASES, Scrape, read, write
 
 SCRAPES = st.builds(
@@ -106,3 +107,15 @@ def test_bytes_that_are_not_a_record_are_named(tmp_path: Path) -> None:
         list(read(path))
     with pytest.raises(RecordError, match="absent"):
         list(read(tmp_path / "absent"))
+
+
+def test_a_record_that_hardly_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blank lines take next to no room when packed, and time when read; so it is with a line nested without end."""
+    monkeypatch.setattr(record, "UNPACKED", 1 << 16)
+    path = tmp_path / "scrapes.jsonl.zst"
+    path.write_bytes(pa.compress(b"\n" * 20_000_000, "zstd", asbytes=True))
+    with pytest.raises(RecordError, match="unpacks to more than 5,000 times its size"):
+        list(read(path))
+    path.write_bytes(b'{"endpoint_url": ' + b"[" * 100_000 + b"\n")
+    with pytest.raises(RecordError, match="not a scrape"):
+        list(read(path))

@@ -17,6 +17,7 @@ from inferometer.errors import PlanError, RecordError
 from inferometer.plan.arrivals import Window
 from inferometer.plan.schema import Trace
 from inferometer.units import NS_PER_MS, NS_PER_S
+from inferometer.workload.traces import source
 from inferometer.workload.traces.source import opened
 from inferometer.workload.traces.survey import MOST_PROBLEMS, replay, survey
 
@@ -339,3 +340,14 @@ def test_lines_know_where_they_begin(write: Write) -> None:
             source.go(number, offset)
             assert next(source.lines()) == line
             assert (source.number, source.offset) == (number, offset)
+
+
+def test_a_packed_trace_that_hardly_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blank lines take next to no room when packed, and time when read; rows are packed to a fiftieth at most."""
+    monkeypatch.setattr(source, "UNPACKED", 1 << 16)
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{GOOD}\n".encode() + b"\n" * 2_000_000))
+    assert refusals(str(path))[-1].endswith("unpacks to more than 500 times its size: that is no trace")
+    rows = [GOOD.replace("1,", f"{number},", 1) for number in range(1, 20_000)]
+    path.write_bytes(gzip.compress("\n".join(rows).encode()))
+    assert survey(Trace(file=str(path))).facts.rows == len(rows)

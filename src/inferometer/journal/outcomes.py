@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from inferometer.errors import RecordError, file_error
 from inferometer.journal.schema import OUTCOME
-from inferometer.journal.versions import current
+from inferometer.journal.versions import check_unpacked, current
 from inferometer.whole_file import check_regular
 
 PIECE_ROWS = 1 << 16
@@ -119,6 +119,7 @@ class Outcomes:
 def _batches(path: Path) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """Every whole batch of a stream: where it begins and ends, and of its rows t_intended and index, shape (2, rows)."""
     check_regular(path)
+    check_unpacked(path)
     with pa.OSFile(str(path)) as source:
         try:
             reader = pa.ipc.open_stream(source)

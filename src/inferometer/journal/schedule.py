@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from inferometer.errors import RecordError, file_error
 from inferometer.journal.schema import SCHEDULE
+from inferometer.journal.versions import check_unpacked
 from inferometer.whole_file import check_regular, replacing
 
 BATCH = 1024
@@ -159,6 +160,9 @@ def asked(path: Path, names: Sequence[str]) -> pa.Table:
     groups = [_asked(SCHEDULE.empty_table(), names)]
     try:
         check_regular(path)
+        check_unpacked(path)
+        if appended.is_file():
+            check_unpacked(appended)
         with pa.OSFile(str(path)) as source:
             reader = pa.ipc.open_file(source)
             _check_version(path, reader.schema)

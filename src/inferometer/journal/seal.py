@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inferometer.errors import RecordError, file_error
+from inferometer.foreign_tables import TooLarge, check_parquet
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
 from inferometer.journal.repeated_replies import RepeatedReplies
 from inferometer.journal.schedule import asked
 from inferometer.journal.schema import PULSE, RECORD, Outcome
 from inferometer.journal.text_counts import text_counts
-from inferometer.journal.versions import current
+from inferometer.journal.versions import check_unpacked, current
 from inferometer.whole_file import check_regular, replacing
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
@@ -51,6 +52,7 @@ JOINED = (
 def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
     """All whole batches of an append-only stream. Raises RecordError for another format or version."""
     check_regular(path)
+    check_unpacked(path)
     batches: list[pa.RecordBatch] = []
     with pa.OSFile(str(path)) as source:
         try:
@@ -181,10 +183,12 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a sealed table. Raises RecordError if it is missing, damaged or of another version."""
     try:
         check_regular(path)
-        table = pq.ParquetFile(path).read()
+        file = pq.ParquetFile(path)
+        check_parquet(file)
+        table = file.read()
         table.validate(full=True)
         return current(table, schema, path)
-    except (OSError, pa.ArrowException) as cause:
+    except (OSError, pa.ArrowException, TooLarge) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
 
 
@@ -194,6 +198,7 @@ def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     try:
         check_regular(path)
         with pq.ParquetFile(path) as file:
+            check_parquet(file)
             found = file.schema_arrow
             current(found.empty_table(), RECORD, path)
             wanted = [*columns] if "text_chars" in found.names else [*columns, "text"]
@@ -203,5 +208,5 @@ def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
             for batch in file.iter_batches(PIECE_ROWS, columns=there):
                 batch.validate(full=True)
                 yield current(pa.Table.from_batches([batch]), schema, path)
-    except (OSError, pa.ArrowException) as cause:
+    except (OSError, pa.ArrowException, TooLarge) as cause:
         raise file_error(_unreadable(path, cause), cause) from cause

@@ -7,7 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from inferometer.errors import RecordError
+from inferometer.foreign_tables import TooLarge, check_arrow
 from inferometer.journal.schema import READ
+
+
+def check_unpacked(path: Path) -> None:
+    """That an Arrow file of a run takes no more memory than it may. Raises RecordError, OSError."""
+    try:
+        check_arrow(path)
+    except TooLarge as cause:
+        raise RecordError(f"{path.name}: {cause}; no version of inferometer wrote it") from None
 
 
 def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:

@@ -38,6 +38,7 @@ from inferometer.documents.part import from_data, optional, to_data
 from inferometer.documents.workload import PrefixHits, PromptFile, SourceFacts, TextSource, TokenizerFacts
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
+from inferometer.foreign_tables import TooLarge, check_arrow
 from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
 from inferometer.plan.target import Api, Body
@@ -581,8 +582,11 @@ def _arrow_rows(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple
 
 def _metadata(path: Path) -> bytes:
     try:
+        check_arrow(path)
         with pa.memory_map(str(path)) as mapped:
             schema = pa.ipc.open_file(mapped).schema
+    except TooLarge as cause:
+        raise refused(path.name, str(cause)) from None
     except (pa.ArrowInvalid, OSError) as cause:
         raise refused(path.name, f"is no whole Arrow file: {_first_line(cause)}") from None
     if not schema.remove_metadata().equals(pa.schema(list(ARROW.items()))):

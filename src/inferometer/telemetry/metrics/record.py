@@ -18,6 +18,7 @@ members are left alone.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ from inferometer.errors import RecordError
 PHASES = ("baseline", "warmup", "profiling", "final")
 LONGEST_LINE = 1 << 28
 """Bytes; a line beyond this is no scrape."""
+UNPACKED, UNPACKED_TIMES = 1 << 30, 5_000
+"""A compressed record that comes to more bytes than this, and to as many times its own, is made to take time."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 16
 """Bytes read at once, and so at most lost before the place where a compressed file ends too early."""
@@ -131,7 +134,11 @@ def _chunks(path: Path) -> Iterator[bytes]:
                 yield from iter(lambda: file.read(_CHUNK), b"")
                 return
             stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+            most, seen = max(UNPACKED, UNPACKED_TIMES * os.fstat(file.fileno()).st_size), 0
             while chunk := _decompressed(path, stream):
+                seen += len(chunk)
+                if seen > most:
+                    raise RecordError(f"{path}: unpacks to more than {UNPACKED_TIMES:,} times its size")
                 yield chunk
     except OSError as wrong:
         raise RecordError(f"{path}: cannot be read: {wrong.strerror or wrong}") from wrong

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inferometer import foreign_json
+from inferometer.foreign_tables import TooLarge, check_arrow, check_parquet
 from inferometer.workload.datasets.files import refused
 
 Row = tuple[str, Any]
@@ -41,6 +42,8 @@ def read(path: Path, name: str, columns: Sequence[str], chunk: int = _CHUNK) -> 
             yield from _batches(_arrow(path), columns)
         else:
             yield from _json(path, name, chunk)
+    except TooLarge as cause:
+        raise refused(f"{name}: {cause}") from None
     except pa.ArrowException as cause:
         raise refused(f"{name}: cannot be read as {kind.removeprefix('.')} ({_first_line(cause)})") from cause
     except UnicodeDecodeError as cause:
@@ -55,11 +58,13 @@ def _first_line(cause: Exception) -> str:
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
+        check_parquet(file, columns)
         held = [name for name in columns if name in file.schema_arrow.names]
         yield from file.iter_batches(_BATCH, columns=held)
 
 
 def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
+    check_arrow(path)
     with pa.memory_map(str(path)) as mapped:
         try:
             file = pa.ipc.open_file(mapped)
@@ -91,7 +96,11 @@ def _json(path: Path, name: str, chunk: int) -> Iterator[Row]:
             yield from _Array(raw, name, chunk).rows()
         return
     with open(path, encoding="utf-8-sig", newline="\n") as source:
-        for number, line in enumerate(source, 1):
+        for number, line in enumerate(iter(lambda: source.readline(_LONGEST), ""), 1):
+            if len(line) == _LONGEST:
+                raise refused(
+                    f"{name}, line {number}: is longer than {_LONGEST:,} characters: that is no row"
+                )
             if line.strip():
                 try:
                     yield f"line {number}", foreign_json.loads(line)

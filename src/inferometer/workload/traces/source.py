@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from inferometer.workload.traces.row import Read
 
 LONGEST_LINE = 16 << 20
 """No row is longer; a file without line ends must not be read as one line."""
+UNPACKED, UNPACKED_TIMES = 1 << 30, 500
+"""A packed file that comes to more bytes than this, and to as many times its own, is made to take time and is no trace."""
 _BUFFER = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -73,6 +76,8 @@ class Source:
         self._file = file
         self._hashed = hashed
         self.number = self.offset = self._next = 0
+        size = os.fstat(hashed.fileno()).st_size
+        self._most = max(UNPACKED, UNPACKED_TIMES * size)
 
     def refused(self, message: str, line: int | None = None, field: str = "") -> PlanError:
         """An error that names file, line and field."""
@@ -95,6 +100,9 @@ class Source:
                     line = line.removeprefix(_BOM)
                 if len(line) == LONGEST_LINE:
                     raise self.refused("is too long a line for a trace", self.number)
+                if self._next > self._most:
+                    said = f"unpacks to more than {UNPACKED_TIMES:,} times its size: that is no trace"
+                    raise self.refused(said, self.number)
                 yield line
         except _UNREADABLE as cause:
             raise self.refused(f"cannot be read to its end: {_words(cause)}") from cause
