@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.journal.text_counts import NAMES, by_expressions, text_counts
@@ -17,6 +18,30 @@ TEXTS = st.lists(st.none() | st.text(CHARACTERS, max_size=12) | st.text("ab \n\t
 def test_a_text_is_counted_alike_both_ways(texts: list[str | None], start: int, length: int) -> None:
     """Law: `text_counts` is `by_expressions`, for any mix of texts and for a part of a column."""
     column = pa.array(texts, pa.string()).slice(start, length)
+    assert text_counts(column) == by_expressions(column)
+
+
+def test_every_character_is_counted_alike_both_ways() -> None:
+    """Law: so is each by itself, between letters and beside its like; beyond the planes in use, one of each sixteen."""
+    points = [*range(0xD800), *range(0xE000, 0x20000), *range(0x20000, 0x110000, 16), 0xE0001, 0xE007F]
+    column = pa.array([f"a{chr(point)}b {chr(point)}{chr(point)}" for point in points], pa.string())
+    assert text_counts(column) == by_expressions(column)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=5, deadline=None)
+def test_long_texts_and_columns_are_counted_alike_both_ways(seed: int) -> None:
+    """Law: so are more bytes than are counted at once, in texts of any length."""
+    random = np.random.default_rng(seed)
+    words = np.array(
+        ["word ", "na\u00efve", "\u4e2d\u6587\u3001", "\U0001f600", "\n", "\u201cso\u201d ", "x" * 300]
+    )
+    texts = [
+        "".join(random.choice(words, size))
+        for size in (0, 100_000, 1, 5_000, 0, *random.integers(0, 50, 500))
+    ]
+    texts[int(random.integers(len(texts)))] += "\u200b"
+    column = pa.array([*texts, None], pa.string())
     assert text_counts(column) == by_expressions(column)
 
 
