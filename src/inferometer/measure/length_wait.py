@@ -174,10 +174,23 @@ def _association(first: Floats, second: Floats, blocks: Ints) -> float:
     return float(ranks @ others) / variance**0.5 if variance > 0 else 0.0
 
 
+def _in_blocks(values: Floats, blocks: Ints) -> Ints:
+    """The order by block, and by value within it. No block has twice BLOCK values: many short rows are put in order instead of
+    one long one."""
+    together, sizes = np.argsort(blocks, kind="stable"), np.bincount(blocks)
+    starts = np.cumsum(sizes) - sizes
+    filled = np.arange(sizes.max()) < sizes[:, None]
+    rows = np.full(filled.shape, np.inf)
+    rows[filled] = values[together]
+    within = np.argsort(rows, axis=1, kind="stable")
+    found: Ints = together[(starts[:, None] + within)[filled]]
+    return found
+
+
 def _ranks(values: Floats, blocks: Ints) -> Floats:
     """Centred ranks within blocks; equal values have their mean."""
     rounded = np.round(values, 9)
-    order = np.lexsort((rounded, blocks))
+    order = _in_blocks(rounded, blocks)
     begins = (np.diff(blocks[order], prepend=-1) != 0) | (np.diff(rounded[order], prepend=-np.inf) != 0)
     group = np.cumsum(begins) - 1
     place = np.arange(len(values), dtype=np.float64)
