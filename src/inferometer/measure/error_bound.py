@@ -138,6 +138,8 @@ def _gap_bound(samples: Samples) -> Bound | None:
     if not len(values):
         return None
     waits, offsets = samples.gap_waits
+    if not waits.any():
+        return Bound(0.0, 0.0, 0.0, 0.0, 0.0)
     sizes = np.diff(offsets)
     some = sizes > 1
     after = np.ones(len(waits), np.bool_)

@@ -46,7 +46,7 @@ def filling(samples: Samples, spans: Spans) -> Filling | None:
         arrivals = ARRIVALS[name](samples)
         assert arrivals is not None  # goodput alone needs more than samples
         at, weights = arrivals
-        after = at - (begins[_owners(samples)] if name == "output_tok_s" else begins)
+        after = at - (_of_arrivals(begins, samples) if name == "output_tok_s" else begins)
         absent = np.maximum(np.minimum(after, length) - ramp, 0) + np.maximum(tail - after, 0)
         whole = float(weights.sum()) * (steady.end - steady.start)
         shares[name] = float(weights @ absent) / whole if whole else 0.0
@@ -54,10 +54,10 @@ def filling(samples: Samples, spans: Spans) -> Filling | None:
     return Filling(worst, shares[worst])
 
 
-def _owners(samples: Samples) -> Ints:
-    """Whose each of `samples.arrival_ns` is."""
+def _of_arrivals(values: Ints, samples: Samples) -> Ints:
+    """The value of the sample that each of `samples.arrival_ns` is of."""
     each = samples.text_events
-    return np.concatenate((np.repeat(np.arange(len(each)), each), np.flatnonzero(each == 0)))
+    return np.concatenate((np.repeat(values, each), values[each == 0]))
 
 
 def _begins(samples: Samples, end: int) -> tuple[Ints, int]:
