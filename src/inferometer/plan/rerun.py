@@ -38,7 +38,7 @@ class _Run(msgspec.Struct):
 class _Reproduction(msgspec.Struct):
     """As much of a campaign's `reproduction` as matters here: a text where it was withheld."""
 
-    plan_file: Values
+    plan_file: Values | str
 
 
 class _Engine(msgspec.Struct):
@@ -53,7 +53,7 @@ class _Known(msgspec.Struct):
     """What documents of every kind and version may say of what was done; the rest of them is left alone."""
 
     schema: str | None = None
-    redacted: tuple[str, ...] = ()
+    redacted: tuple[str, ...] | None = None
     plan: Values | None = None
     run: _Run | None = None
     reproduction: _Reproduction | None = None
@@ -138,8 +138,9 @@ def _of(document: Values, where: str) -> Plan | Campaign:
         return campaigns.of_values(document, where)
     if schema in READABLE:
         return _plan(document, where)
-    if schema.startswith("inferometer/campaign/") and known.reproduction is not None:
-        return _of(known.reproduction.plan_file, where)
+    file = None if known.reproduction is None else known.reproduction.plan_file
+    if schema.startswith("inferometer/campaign/") and isinstance(file, dict):
+        return _of(file, where)
     if known.run is not None and known.run.simulated:
         raise RecordError(f"{where}: was simulated; give the run's folder, which records the engine")
     if known.plan is not None:  # a run's summary, or what its report.html holds
