@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inferometer.errors import RecordError
-from inferometer.journal.folder import inside
+from inferometer.journal.folder import RunFolder, inside
 from inferometer.whole_file import append, read, replacing, write
 
 
@@ -93,3 +93,34 @@ def test_no_name_of_a_document_leads_out_of_its_folder(name: str, tmp_path: Path
     assert inside(tmp_path, "runs/x") == tmp_path / "runs" / "x"
     with pytest.raises(RecordError, match="not the name of a run"):
         inside(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["runs", "runs/x", "runs/x/summary.json"])
+def test_no_link_leads_out_of_a_folder(name: str, tmp_path: Path) -> None:
+    """Law: what a document names lies in its folder, which may itself be reached by a link; so may what stays in it."""
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    (outside / "runs" / "x").mkdir(parents=True)
+    (outside / "runs" / "x" / "summary.json").touch()
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).symlink_to(outside / name)
+    (tmp_path / "by link").symlink_to(folder)
+    for place in (folder, tmp_path / "by link"):
+        with pytest.raises(RecordError, match="leads out of"):
+            inside(place, "runs/x/summary.json")
+        assert inside(place, "other") == place / "other"
+    (folder / "other").symlink_to(folder / "there")
+    assert inside(folder, "other") == folder / "other"
+    (folder / "loop").symlink_to(folder / "loop")
+    assert inside(folder, "loop") == folder / "loop"
+
+
+@pytest.mark.parametrize("name", ["run.json", "journal", "journal/worker-0.arrows", "telemetry"])
+def test_a_run_has_its_files_in_its_folder(name: str, tmp_path: Path) -> None:
+    """Law: a folder whose files are links to elsewhere is refused by the name of the link."""
+    folder = tmp_path / "run"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").touch()
+    RunFolder.open(folder)
+    (folder / name).symlink_to(tmp_path)
+    with pytest.raises(RecordError, match=f"{name}.*leads out of"):
+        RunFolder.open(folder)

@@ -110,7 +110,7 @@ def _campaign(path: Path) -> Statements:
     stored = [test.compliance for test in document.tests if test.compliance is not None]
     if document.compliance is not None and len(stored) == len(document.tests):
         return stored, document.compliance, unchecked(document.unchecked)
-    folder = path.parent / "runs"
+    folder = inside(path.parent, "runs")
     evidence = [
         of_test(test, {ran.run: _summary(inside(folder, ran.run)) for ran in test.runs})
         for test in document.tests
@@ -123,13 +123,13 @@ def _summary(folder: Path) -> Summary:
     from inferometer import whole_file
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
-    from inferometer.journal.folder import RunFolder
+    from inferometer.journal.folder import RunFolder, inside
 
     if folder.is_file() and folder.name in FILES:
         raise RecordError(f"{folder}: is a file of a run: give the run's folder, {folder.parent}")
     if not folder.is_dir():
         raise RecordError(f"{folder}: not a folder of a run or a campaign")
-    path = folder / "summary.json"
+    path = inside(folder, "summary.json")
     if (folder / "tests.json").is_file():
         raise RecordError(
             f"{folder}: a campaign that was ended before its first test was over, so it has no campaign.json. Its runs are in "

@@ -14,6 +14,12 @@ from pathlib import Path
 
 from inferometer.errors import RecordError, file_error
 
+_READ = (
+    "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "requests.parquet", "pulse.parquet",
+    "journal", "telemetry/scrapes.jsonl.zst",
+)  # fmt: skip
+"""What of a run's folder is read; a link out of it would have others' files in its reports."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
@@ -41,9 +47,11 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """An existing run. Raises RecordError if this is none."""
+        """An existing run. Raises RecordError if this is none, or if a file of it lies elsewhere."""
         if not (path / "plan.json").is_file():
             raise RecordError(f"{path}: not a run folder (it holds no plan.json){_without_plan(path)}")
+        for place in (*(path / name for name in _READ), *(path / "journal").glob("*.arrows")):
+            _not_elsewhere(place, path)
         return cls(path)
 
     @property
@@ -110,7 +118,16 @@ def inside(folder: Path, name: str) -> Path:
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
         raise RecordError(f"{folder}: {name[:60]!r} is not the name of a run in it")
-    return folder / name
+    return _not_elsewhere(folder / name, folder)
+
+
+def _not_elsewhere(place: Path, folder: Path) -> Path:
+    """A place in a folder. Raises RecordError where a link leads out of it."""
+    if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder)):
+        raise RecordError(
+            f"{place}: is a link, or behind one, that leads out of {folder}: put what it leads to in its place"
+        )
+    return place
 
 
 def _without_plan(path: Path) -> str:

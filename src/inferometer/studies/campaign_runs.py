@@ -142,7 +142,7 @@ def _worked_out(
 def _summary(folder: Path, run: str) -> Summary:
     """Of a run beside the document. Raises _Unheld."""
     try:
-        path = inside(folder / "runs", run) / "summary.json"
+        path = inside(inside(inside(folder, "runs"), run), "summary.json")
     except RecordError as cause:
         raise _Unheld("runs_missing") from cause
     if not path.is_file():
