@@ -31,6 +31,7 @@ from inferometer.drive.transport import Peer
 from inferometer.drive.worker_messages import Command, Failed, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
 from inferometer.errors import MachineError, in_words, shortage_of
+from inferometer.journal import hold
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
@@ -85,6 +86,7 @@ class Worker:
         self._decode = msgspec.json.Decoder(Command).decode
         folder = Path(job.folder)
         self._folder = folder
+        self._hold = hold.join(folder / "journal")  # for as long as this process lives
         self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
         self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
         kind = KINDS[job.protocol]

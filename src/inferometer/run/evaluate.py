@@ -14,6 +14,7 @@ from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
 from inferometer.errors import InstrumentError, MachineError, PeerError, RecordError, in_words, shortage_of
+from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, Phase
 from inferometer.journal.seal import read_table, record_parts, seal
@@ -201,10 +202,12 @@ def _replay(trace: TraceFacts) -> Replay:
 
 
 def recover(folder: RunFolder) -> RunResult:
-    """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError."""
+    """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError, also while the run is going:
+    sealing may remove the journal."""
     plan = saved.read(folder.plan)
     if any(folder.journal.glob("worker-*.arrows")):
-        _seal(folder, tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer.kind))
+        with hold.alone(folder.journal):
+            _seal(folder, tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer.kind))
     elif plan.instrument.keep_text == "all" or not folder.record.is_file():
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
