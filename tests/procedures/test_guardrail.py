@@ -474,3 +474,28 @@ def _longer(run: Measured, factor: float) -> Measured:
 def _with_p50(stats: Any, factor: float) -> Any:
     """The same with another median."""
     return changed(stats, p50=factor * stats.p50)
+
+
+def test_medians_without_an_interval_are_said_to_be_too_short_to_tell(ran: Alone) -> None:
+    """Requests each slower than the one before: the load of such a run is one state, of which nothing follows. The overhead
+    stands, without an interval, and a change of the system at the end could not be told."""
+    done = [
+        PerformedRun(one.step, _sinking(one.outcome)) if isinstance(one, PerformedRun) else one
+        for one in ran.done
+    ]
+    found = guardrail.results(ran.setup, done)
+    overheads = [one for one in found.values if one.name.startswith("input_overhead")]
+    assert len(overheads) == len(SHARES)
+    for one in overheads:
+        assert one.value is not None
+        assert one.ci is None
+        assert one.note == Note("medians_not_told_apart", one.note.facts if one.note else {})
+    assert "repeated_too_short" in {one.code for one in found.notes}
+
+
+def _sinking(run: Measured) -> Measured:
+    """The same run with its latencies in order of size."""
+    times = run.requests
+    if times is None:
+        return run
+    return replace(run, requests=replace(times, ttft_ms=np.sort(times.ttft_ms), e2e_ms=np.sort(times.e2e_ms)))

@@ -133,7 +133,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         figures=tuple(_figures(setup, levels)),
         notes=(
             *_notes(setup, levels, refused, base), *_rising(most), *_slower(most),
-            *repeated.not_repeated(LABELS[BASELINE], *_both_ends(setup, made, done)), *base_notes(slower),
+            *repeated.unseen(LABELS[BASELINE], *_both_ends(setup, made, done), _metrics(setup)), *base_notes(slower),
         ),
         undecided=(
             *_undecided(setup, missing, refused), *_not_shown(setup, made, done), *_drifted(setup, made, done),
@@ -166,8 +166,12 @@ def _not_shown(setup: Setup, made: Made, done: Sequence[Performed]) -> tuple[Not
 
 def _drifted(setup: Setup, made: Made, done: Sequence[Performed]) -> list[Note]:
     """That the baseline's first level was another at the end, in a latency of which overheads are."""
-    metrics = list(dict.fromkeys(metric for name, metric, _ in OVERHEADS if name in _others(setup)))
-    return repeated.drifted(LABELS[BASELINE], *_both_ends(setup, made, done), metrics)
+    return repeated.drifted(LABELS[BASELINE], *_both_ends(setup, made, done), _metrics(setup))
+
+
+def _metrics(setup: Setup) -> list[Metric]:
+    """Latencies of which overheads are."""
+    return list(dict.fromkeys(metric for name, metric, _ in OVERHEADS if name in _others(setup)))
 
 
 def _both_ends(
@@ -264,6 +268,8 @@ def _values(
             note = Note("within_chance", {"of": of}) if chance else Note("of_the_medians", {"of": of})
             if found is None:
                 note = _missing(name, refused)
+            elif ends is None:
+                note = Note("medians_not_told_apart", {"of": of})
             yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", ends, note)
     for name in _others(setup):
         less = reduction(most[BASELINE], most[name]) if name in most else None

@@ -53,7 +53,7 @@ from inferometer.procedures.setup import (
     without_warm_up,
 )
 from inferometer.procedures.step import Measured, Performed, Run, Steps, Switch, Switched, runs
-from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
+from inferometer.procedures.summary_access import Metric, percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
 BY_REQUEST = True
@@ -85,6 +85,8 @@ PASSES = (
     Pass("warm", "Cache (Warm)", "enabled", "warm"),
 )
 DISABLED, COLD, WARM = PASSES
+REPEATED: tuple[Metric, ...] = ("ttft",)
+"""Of what the system is held to have stayed as it was."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -132,7 +134,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     if not missing and not _shown(done, passes, intervals):
         open_.append(Note("cache_not_shown"))
     first, again = (_measured(done, part) for part in (DISABLED.part, repeated.PART))
-    open_ += repeated.drifted(DISABLED.label, first, again, ("ttft",))
+    open_ += repeated.drifted(DISABLED.label, first, again, REPEATED)
     slower = base_collapse(setup, bare, done)
     open_ += unsure_loads(slower, base, [setup.tests.prefix_cache.percent])
     return Results(
@@ -146,7 +148,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         figures=(_bars(passes),),
         notes=(
             *_notes(setup, passes, base),
-            *repeated.not_repeated(DISABLED.label, first, again),
+            *repeated.unseen(DISABLED.label, first, again, REPEATED),
             *base_notes(slower),
         ),
         undecided=tuple(open_),

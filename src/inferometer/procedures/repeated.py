@@ -3,7 +3,8 @@
 The repeated run has a part of its own, so that it enters no figure. The system changed if a median of it is apart from the
 first run's by more than chance (the interval of their difference leaves 0 out) and by more than SHARE of the first. A smaller
 change stays unseen, and may still be much of a small overhead; so does one that is over by the end. Without a repeated run
-(quick campaigns make none, nor does a system that cannot be switched back) none is seen, and a note says so.
+(quick campaigns make none, nor does a system that cannot be switched back) none is seen, nor is it where the medians have no
+interval, and a note says so.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ def drifted(
     return []
 
 
-def not_repeated(label: str, first: Measured | None, again: Measured | None) -> list[Note]:
-    """That a change would be unseen, where nothing was measured again."""
-    return [Note("not_repeated", {"of": label})] if first is not None and again is None else []
+def unseen(
+    label: str, first: Measured | None, again: Measured | None, metrics: Sequence[Metric]
+) -> list[Note]:
+    """That a change would be unseen: nothing was measured again, or medians of one of these latencies have no interval."""
+    if first is None:
+        return []
+    if again is None:
+        return [Note("not_repeated", {"of": label})]
+    untold = [metric for metric in metrics if difference_interval(first, again, metric) is None]
+    return [Note("repeated_too_short", {"of": label, "latency": WORDS[metric]}) for metric in untold[:1]]

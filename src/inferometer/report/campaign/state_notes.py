@@ -12,6 +12,10 @@ REPEATED: dict[str, Words] = {
     "not_repeated": (
         "{of} was not measured again at the end, so a change of the system during the test would not be seen."
     ),
+    "repeated_too_short": (
+        "{of} was measured again at the end, but {latency} of its requests cannot tell a change of the system from chance: "
+        "they are too few, or what one meets depends too long on those before it. Longer runs can tell."
+    ),
 }
 
 
@@ -61,6 +65,10 @@ GUARDRAIL: dict[str, Words] = {
     "configuration_left_out": "{configuration}: not measured. {why}",
     "configuration_not_measured": "{configuration} was not measured: {why}",
     "of_the_medians": "of the medians",
+    "medians_not_told_apart": (
+        "of the medians; no interval, for the requests are too few, or what one meets depends too long on those before it: "
+        "longer levels give one"
+    ),
     "of_the_maxima": "of the most output tokens per second of each",
     "within_chance": "within chance: the interval contains 0",
     "configuration_still_rose": (
