@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -171,3 +172,19 @@ def test_a_file_that_cannot_be_written_is_named_itself(
     message = capsys.readouterr().err
     assert str(folder / "summary.json") in message
     assert ".summary.json." not in message
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_arrays_are_the_work_of_one_thread_unless_the_user_says_otherwise(
+    given: dict[str, str], used: str
+) -> None:
+    """Law: before anything of numpy is loaded."""
+    code = (
+        "import os, sys; from inferometer.cli.process import carry_out; assert 'numpy' not in sys.modules;"
+        "carry_out(['--help'], own_outputs=False); print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | given
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines()[-1] == used
