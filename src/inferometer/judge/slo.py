@@ -20,6 +20,7 @@ from inferometer.judge.checks import failures
 from inferometer.measure.load_states import LoadStates
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.samples import Samples
 from inferometer.measure.stats import (
     quantile_interval,
     quantile_interval_at,
@@ -61,19 +62,22 @@ class Observed:
     life: float
 
 
-def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
-    """Outcomes of the plan's objectives, in its order."""
-    return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
+def slo_outcomes(
+    plan: Plan, measurement: Measurement, record: Record, samples: Samples | None = None
+) -> tuple[SloOutcome, ...]:
+    """Outcomes of the plan's objectives, in its order. `samples`: those of `samples_of`, if already taken."""
+    samples = samples_of(plan, record) if samples is None else samples
+    return tuple(_outcome(slo, measurement, samples) for slo in plan.slos)
 
 
-def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:
+def _outcome(slo: Slo, measurement: Measurement, samples: Samples) -> SloOutcome:
     value: float | None
     met: bool | None
     if slo.stat is None:
-        value, interval = _of_rate(slo.metric, measurement, record)
+        value, interval = _of_rate(slo.metric, measurement, samples.record)
         met = None if interval is None else _met_by_all(slo, interval)
     else:
-        observed = _observed(slo.metric, plan, measurement, record)
+        observed = _observed(slo.metric, measurement, samples)
         value = None if observed is None else getattr(observed.stats, slo.stat)
         met, interval = (None, None) if observed is None else decided(slo, observed)
     return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
@@ -89,11 +93,10 @@ def _of_rate(metric: str, measurement: Measurement, record: Record) -> tuple[flo
     return getattr(throughput.steady, metric), getattr(throughput.ci95, metric)
 
 
-def _observed(metric: str, plan: Plan, measurement: Measurement, record: Record) -> Observed | None:
+def _observed(metric: str, measurement: Measurement, samples: Samples) -> Observed | None:
     stats: Stats | None = getattr(measurement.metrics, f"{metric}_ms")
     if stats is None:
         return None
-    samples = samples_of(plan, record)
     life = float(samples.e2e.mean())
     if METRICS[f"{metric}_ms"].pooled:
         values, at_ns = samples.pooled[metric]

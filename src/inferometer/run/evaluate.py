@@ -143,7 +143,7 @@ def assess(folder: RunFolder) -> Assessment:
     lookup = _lookup(folder, facts)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer)
     arrival = arrival_comparison(plan, measurement, record)
-    slos = slo_outcomes(plan, measurement, record)
+    slos = slo_outcomes(plan, measurement, record, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
