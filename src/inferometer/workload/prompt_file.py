@@ -38,6 +38,7 @@ from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
 from inferometer.plan.target import Body, Fields, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.wording import reason, refusals
+from inferometer.whole_file import check_regular
 
 Chat = tuple[tuple[str, str], ...]
 """Role and text of each message."""
@@ -201,6 +202,7 @@ class _Survey:
 
     def read(self) -> PromptFile:
         try:
+            check_regular(self._path)  # a pipe would be waited for, and rows are read again
             with self._path.open("rb") as file:
                 return self._read(file)
         except OSError as cause:

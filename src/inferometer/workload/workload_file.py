@@ -46,6 +46,7 @@ from inferometer.plan.version_1 import own_keys
 from inferometer.plan.wording import reason, refusals
 from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
+from inferometer.whole_file import check_regular
 from inferometer.workload.nonces import NONCES
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
 from inferometer.workload.prompts import Prompt
@@ -421,6 +422,7 @@ def _canonical(values: Fields) -> bytes:
 def opened(path: Path) -> Made:
     """A file whose header was read. Raises PlanError where it is none of ours."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             begins = file.readline(LONGEST_LINE)
     except OSError as cause:
@@ -585,10 +587,8 @@ def _metadata(path: Path) -> bytes:
         check_arrow(path)
         with pa.memory_map(str(path)) as mapped:
             schema = pa.ipc.open_file(mapped).schema
-    except TooLarge as cause:
-        raise refused(path.name, str(cause)) from None
-    except (pa.ArrowInvalid, OSError) as cause:
-        raise refused(path.name, f"is no whole Arrow file: {_first_line(cause)}") from None
+    except (pa.ArrowInvalid, OSError, TooLarge) as cause:
+        raise refused(path.name, f"cannot be read as Arrow: {_first_line(cause)}") from None
     if not schema.remove_metadata().equals(pa.schema(list(ARROW.items()))):
         raise refused(path.name, "has other columns than a workload that `inferometer workload make` wrote")
     return bytes((schema.metadata or {}).get(b"inferometer", b""))

@@ -27,6 +27,7 @@ import msgspec
 import pyarrow as pa
 
 from inferometer.errors import RecordError
+from inferometer.whole_file import check_regular
 
 PHASES = ("baseline", "warmup", "profiling", "final")
 LONGEST_LINE = 1 << 28
@@ -127,6 +128,7 @@ def _scrape(path: Path, number: int, line: bytes) -> Scrape:
 def _chunks(path: Path) -> Iterator[bytes]:
     """The file's bytes, decompressed where they are compressed."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             compressed = file.read(4) == _ZSTD
             file.seek(0)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from inferometer.errors import PlanError, Problem
+from inferometer.whole_file import check_regular
 from inferometer.workload.traces import azure, burstgpt, mooncake, plain
 from inferometer.workload.traces.row import Read
 
@@ -161,7 +162,9 @@ def opened(path: str) -> Iterator[Source]:
     """Open a trace. Raises PlanError."""
     name = Path(path).name
     try:
-        hashed = _Hashed(Path(path).expanduser())
+        file = Path(path).expanduser()
+        check_regular(file)  # a pipe would be waited for, and a trace is read twice
+        hashed = _Hashed(file)
     except OSError as cause:
         raise PlanError([Problem(name, f"cannot be read: {_words(cause)}")]) from cause
     with hashed:
