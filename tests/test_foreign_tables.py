@@ -22,7 +22,7 @@ LARGE_DICTIONARY = pa.table({"text": pa.array(["x" * 2_000_000]).dictionary_enco
 @pytest.fixture(autouse=True)
 def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign_tables, "MOST_BATCH", LIMIT)
-    monkeypatch.setattr(foreign_tables, "MOST_COLUMN", LIMIT)
+    monkeypatch.setattr(foreign_tables, "MOST_GROUP", LIMIT)
 
 
 def written(path: Path, table: pa.Table, form: str, compression: str | None) -> Path:
@@ -65,15 +65,17 @@ def test_a_damaged_file_is_left_to_its_reader(tmp_path: Path, form: str) -> None
             continue
 
 
-def test_a_column_or_rows_without_bounds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what the file says of itself; columns that are not read do not count."""
+def test_a_row_group_or_rows_without_bounds_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the file says of itself."""
     path = tmp_path / "a.parquet"
-    pq.write_table(LARGE.append_column("n", [list(range(len(LARGE)))]), path, use_dictionary=False)
+    pq.write_table(LARGE, path, use_dictionary=False)
     with pq.ParquetFile(path) as file:
-        check_parquet(file, ["n"])
-        for columns in (None, ["text"]):
-            with pytest.raises(TooLarge, match=r"its column 'text' has 0\.0 GiB in one row group"):
-                check_parquet(file, columns)
+        with pytest.raises(TooLarge, match=r"a row group of it has 0\.0 GiB once unpacked"):
+            check_parquet(file)
+        monkeypatch.setattr(foreign_tables, "MOST_GROUP", 1 << 30)
+        check_parquet(file)
         monkeypatch.setattr(foreign_tables, "MOST_ROWS", 1_999)
         with pytest.raises(TooLarge, match="has 2,000 rows: at most 1,999"):
-            check_parquet(file, ["n"])
+            check_parquet(file)

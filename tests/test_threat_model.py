@@ -38,7 +38,7 @@ TOLD: dict[str, list[str | int]] = {
     "a document": [whole_file.MOST],
     "JSON in any": [f"{foreign_json.DEEPEST} levels", f"{sys.get_int_max_str_digits():,} digits"],
     "a row of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
-    "a batch of an Arrow": [foreign_tables.MOST_BATCH, foreign_tables.MOST_COLUMN, f"{foreign_tables.MOST_ROWS:,}"],
+    "a batch of an Arrow": [foreign_tables.MOST_BATCH, foreign_tables.MOST_GROUP, f"{foreign_tables.MOST_ROWS:,}"],
     "a row of a dataset": [f"{rows._LONGEST:,} characters"],
     "a trace, a record": [source.UNPACKED, f"{source.UNPACKED_TIMES:,} times", record.UNPACKED,
                           f"{record.UNPACKED_TIMES:,} times"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 MOST_BATCH = 1 << 30
 """Bytes of a batch of an Arrow file, unpacked."""
-MOST_COLUMN = 2 << 30
-"""Bytes of a column of a row group of a Parquet file, unpacked."""
+MOST_GROUP = 4 << 30
+"""Bytes of a row group of a Parquet file, unpacked."""
 MOST_ROWS = 100_000_000
 """Rows of a Parquet file."""
 
@@ -31,22 +31,17 @@ class TooLarge(Exception):
     """The words go after the name of the file."""
 
 
-def check_parquet(file: pq.ParquetFile, columns: Collection[str] | None = None) -> None:
-    """That a file states no more than the limits. `columns`: the ones that are read, at the top level; None: all. Raises
-    TooLarge."""
+def check_parquet(file: pq.ParquetFile) -> None:
+    """That a file states no more than the limits. Columns are not looked at one by one: where what is said of one is damaged,
+    pyarrow ends the process. Raises TooLarge."""
     about = file.metadata
     if about.num_rows > MOST_ROWS:
         raise TooLarge(f"has {about.num_rows:,} rows: at most {MOST_ROWS:,}")
-    for group in range(about.num_row_groups):
-        parts = about.row_group(group)
-        for number in range(parts.num_columns):
-            part = parts.column(number)
-            name = part.path_in_schema.partition(".")[0]
-            if (columns is None or name in columns) and part.total_uncompressed_size > MOST_COLUMN:
-                raise TooLarge(
-                    f"its column {name[:60]!r} has {_gib(part.total_uncompressed_size)} in one row group: at most "
-                    f"{_gib(MOST_COLUMN)}"
-                )
+    largest = max(
+        (about.row_group(group).total_byte_size for group in range(about.num_row_groups)), default=0
+    )
+    if largest > MOST_GROUP:
+        raise TooLarge(f"a row group of it has {_gib(largest)} once unpacked: at most {_gib(MOST_GROUP)}")
 
 
 def check_arrow(path: Path) -> None:

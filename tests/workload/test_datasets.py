@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import tracemalloc
 from collections.abc import Callable
 from hashlib import sha256
@@ -242,6 +243,32 @@ def test_what_is_wrong_is_named_by_file_place_and_field(
     assert [problem.where for problem in caught.value.problems] == ["--dataset"]
     assert [word for word in words if word not in str(caught.value)] == []
     assert str(tmp_path) not in str(caught.value)
+
+
+def test_offsets_that_point_elsewhere_are_refused(tmp_path: Path) -> None:
+    """They would be followed, out of the file's memory: the process would end."""
+    for number, offsets in enumerate(((0, 1 << 30, 4), (0, -5, 4), (3, 1, 4))):
+        buffers = [None, pa.py_buffer(struct.pack("<3i", *offsets)), pa.py_buffer(b"text")]
+        content = pa.Array.from_buffers(pa.string(), 2, buffers)
+        batch = pa.record_batch({"content": content, "lang": ["Python", "Python"]})
+        path = tmp_path / f"{number}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+            writer.write_batch(batch)
+        with pytest.raises(PlanError, match=r"arrow: cannot be read"):
+            load(path, "the-stack")
+
+
+def test_half_of_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
+    """JSON can hold it, and no request."""
+    said = [("hello", "hi"), ("\ud800", "hi"), ("hello", "\udfff")]
+    data = [
+        {"conversations": [{"from": "human", "value": one}, {"from": "gpt", "value": other}]}
+        for one, other in said
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(data))
+    found = load(tmp_path / "a.json")
+    assert [one.prompt for one in found.items] == ["hello"]
+    assert found.facts.left_out == {"half of a surrogate pair": 2}
 
 
 def test_a_row_of_the_stack_without_content_or_language_is_named(tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ def _text(value: Any, name: str) -> str:
 
 def _fits(prompt: str, left_out: Counter[str]) -> bool:
     why = "empty" if not prompt else "too long" if len(prompt) > LONGEST else None
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        why = "half of a surrogate pair"  # which JSON can hold, and no request
     if why is not None:
         left_out[why] += 1
     return why is None

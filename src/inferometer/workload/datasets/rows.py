@@ -58,7 +58,7 @@ def _first_line(cause: Exception) -> str:
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
-        check_parquet(file, columns)
+        check_parquet(file)
         held = [name for name in columns if name in file.schema_arrow.names]
         yield from file.iter_batches(_BATCH, columns=held)
 
@@ -78,6 +78,7 @@ def _batches(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Itera
     number = 0
     for batch in batches:
         held = batch.select([name for name in columns if name in batch.schema.names])
+        held.validate(full=True)  # an offset that points elsewhere would be followed
         for start in range(0, batch.num_rows, _BATCH):
             # A batch without a column has no rows of its own to give.
             rows = held.slice(start, _BATCH).to_pylist() or [{}] * min(_BATCH, batch.num_rows - start)
