@@ -16,7 +16,7 @@ from inferometer.plan.target import Target
 from inferometer.protocol import http_response
 from inferometer.run import target
 from inferometer.studies import engine_client
-from inferometer.telemetry.metrics import fetch, record
+from inferometer.telemetry.metrics import fetch, record, series
 from inferometer.workload import prompt_file, tokenizer_file
 from inferometer.workload.datasets import rows
 from inferometer.workload.traces import source
@@ -32,6 +32,7 @@ TOLD: dict[str, list[str | int]] = {
     "before the load": [probe.LARGEST, f"{probe.LISTING_S:g} s", f"{GIVEN['probe_timeout_s']:g} s"],
     "the list of models": [f"{target.MOST_MODELS:,} names", f"{target.LONGEST_NAME} characters"],
     "an engine's own routes": [engine_client.LARGEST],
+    "series of one metrics endpoint": [f"{series.MOST_SERIES:,}"],
     "a scrape of metrics": [fetch.LARGEST, f"{fetch.TIMEOUT_S:g} s"],
     "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
     "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
 
+from inferometer.telemetry.metrics import series
 from inferometer.telemetry.metrics.exposition import LARGEST, parse
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import collect
@@ -263,3 +264,24 @@ def test_what_stands_behind_the_end_of_a_scrape_is_in_no_series(behind: str, tmp
     skipped = found["summary"].pop("skipped_lines")
     assert skipped[URL]["after_eof"]["count"] == 3
     assert found == without
+
+
+@given(most=st.integers(1, 12), scrapes=st.integers(1, 6), each=st.integers(1, 6), kept=st.integers(0, 3))
+def test_labels_that_are_new_in_each_scrape_are_kept_up_to_a_limit(
+    most: int, scrapes: int, each: int, kept: int
+) -> None:
+    """Those seen first are kept whole, whatever comes later; every line of another is counted."""
+    bodies = [
+        "".join(f'a{{old="{one}"}} {second}\n' for one in range(kept))
+        + "".join(f'a{{new="{second}-{one}"}} 1\n' for one in range(each))
+        for second in range(scrapes)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(series, "MOST_SERIES", most)
+        (endpoint,) = store_of(*bodies).endpoints.values()
+    lines = scrapes * (each + kept)
+    found = list(endpoint.series())
+    lost = endpoint.skipped.get("too_many_series")
+    assert len(found) == min(most, kept + scrapes * each)
+    assert sum(len(one.times) for one in found) + (0 if lost is None else lost.count) == lines
+    assert all(len(one.times) == scrapes for one in found[: min(most, kept)])

@@ -380,6 +380,7 @@ LINE_CODES = {
     "bad_line": "lines that are no sample",
     "duplicate_series": "lines that another repeats",
     "after_eof": "lines behind # EOF",
+    "too_many_series": "lines of series beyond the limit",
 }
 
 

@@ -12,6 +12,8 @@ A scrape that cannot be used is dropped with a code, counted, and leaves no trac
 | `empty`, `html`, `json`, `too_large`, `garbage`, `no_samples` | see `exposition.py`                   |
 | others             | what the scraper wrote into the record                                           |
 
+Of series beyond MOST_SERIES, those that were first seen last, each line is passed over (`too_many_series` in `skipped`).
+
 Scrapes of a record that are not in order of time are sorted first (`collect`), so that `clock_backwards` is left to those at
 the same instant. A line that is no sample, or behind OpenMetrics' `# EOF`, costs that line, a series that stands there twice
 has the value of its last line; all are counted in `skipped`.
@@ -54,6 +56,10 @@ from inferometer.telemetry.metrics.exposition import (
     parse,
 )
 from inferometer.telemetry.metrics.record import Scrape
+
+MOST_SERIES = 50_000
+"""Of one endpoint over a run. An engine has hundreds, a gateway or a cluster's exporter thousands; labels that are new in each
+scrape would have a report grow without end."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -226,6 +232,9 @@ class Endpoint:
             return known
         group = self._groups.get((cell.family, cell.labels))
         if group is None:
+            if len(self._groups) >= MOST_SERIES:
+                counted(layout.skipped, "too_many_series", f"{cell.family}: beyond {MOST_SERIES:,} series")
+                return None
             group = self._groups[cell.family, cell.labels] = {}
             self._by_name.setdefault(cell.family, []).append(cell.labels)
         first = next(iter(group.values()), None)
