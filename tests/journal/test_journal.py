@@ -20,7 +20,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import LEAST_PART, STRUCK, Redactor
 from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
-from inferometer.journal.seal import read_stream, read_table, seal, streams
+from inferometer.journal.seal import read_stream, read_table, run_of, seal, streams
 from inferometer.journal.writer import Journal
 from inferometer.run.facts import read_facts
 
@@ -171,6 +171,16 @@ def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) 
     folder.facts.unlink()
     with pytest.raises(RecordError, match=r"run\.json"):
         read_facts(folder)
+
+
+def test_a_record_whose_columns_have_no_names_is_damaged(folder: RunFolder) -> None:
+    """Bytes that are no text, in the place of a column's name."""
+    seal(folder, lambda texts: [0 for _ in texts], "run")
+    whole = folder.record.read_bytes()
+    folder.record.write_bytes(whole.replace(b"finish_reason", b"finish_r\xff\xffson"))
+    for look in (lambda: read_table(folder.record, RECORD), lambda: run_of(folder.record)):
+        with pytest.raises(RecordError, match="missing or damaged"):
+            look()
 
 
 def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> None:

@@ -34,6 +34,9 @@ KeepText = Literal["none", "errors", "all"]
 RUN = b"inferometer.run"
 """Key of the run's id in a sealed table's metadata."""
 
+_DAMAGED = (OSError, pa.ArrowException, TooLarge, UnicodeDecodeError)
+"""What reading a sealed table raises; the last for names of columns that are no text."""
+
 JOINED = (
     "input_tokens_asked",
     "input_tokens_sent",
@@ -158,7 +161,7 @@ def run_of(path: Path) -> str | None:
     try:
         check_regular(path)
         found = (pq.read_schema(path).metadata or {}).get(RUN)
-    except (OSError, pa.ArrowException) as cause:
+    except _DAMAGED as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
     return None if found is None else found.decode(errors="replace")
 
@@ -188,7 +191,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         table = file.read()
         table.validate(full=True)
         return current(table, schema, path)
-    except (OSError, pa.ArrowException, TooLarge) as cause:
+    except _DAMAGED as cause:
         raise file_error(_unreadable(path, cause), cause) from cause
 
 
@@ -208,5 +211,5 @@ def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
             for batch in file.iter_batches(PIECE_ROWS, columns=there):
                 batch.validate(full=True)
                 yield current(pa.Table.from_batches([batch]), schema, path)
-    except (OSError, pa.ArrowException, TooLarge) as cause:
+    except _DAMAGED as cause:
         raise file_error(_unreadable(path, cause), cause) from cause

@@ -35,5 +35,9 @@ def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
-    except (pa.ArrowException, KeyError) as cause:  # a column of another type, or there twice
+    except (
+        pa.ArrowException,
+        KeyError,
+        UnicodeDecodeError,
+    ) as cause:  # of another type, there twice, or no text
         raise RecordError(f"{path.name}: damaged ({cause})") from cause
