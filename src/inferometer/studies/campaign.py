@@ -292,7 +292,7 @@ class _Test:
         except PlanError as why:
             self.ended_by, self.problem, self.failure = "plan", str(why), why
         except (Interrupted, KeyboardInterrupt):
-            self.ended_by, self.problem = "interrupted", "interrupted by the person watching"
+            self.ended_by, self.problem = "interrupted", "interrupted"
         except (RecordError, InstrumentError) as why:
             # Ctrl-C while a run that is over was being read.
             if isinstance(why.__cause__, KeyboardInterrupt):
