@@ -33,9 +33,10 @@ def alone(journal: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """While nobody writes to the folder. Raises RecordError if somebody still does after `patience_s`."""
     held = os.open(journal, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        until = time.monotonic() + patience_s
+        looks = 0
         while not _taken(held):
-            if time.monotonic() >= until:
+            looks += 1
+            if looks * PAUSE_S >= patience_s:
                 raise RecordError(
                     f"{journal}: the run is still going: its workers write to this folder. Wait for its end, or end it with "
                     "Ctrl-C, which reports what was measured"
