@@ -95,7 +95,7 @@ engines: $(STAMP) ## Set up the real engines that the tests measure, in .engines
 test-engines: engines ## Measure the real engines
 	INFEROMETER_REQUIRE_ENGINES=1 $(VENV)/bin/python -m pytest tests/engines
 
-campaign: engines ## The campaigns of docs/examples: the reference engine, then vLLM (ARGS: one of them); some 80 minutes
+campaign: engines ## The campaigns of docs/examples: the reference engine, then vLLM (ARGS: one of them); some 85 minutes
 	$(VENV)/bin/python -m scripts.campaign $(ARGS)
 
 bench: $(STAMP) ## Measure the instrument itself on this machine
