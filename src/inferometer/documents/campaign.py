@@ -120,7 +120,7 @@ class ProcedureRun(Part, frozen=True):
 
 
 class SpoiltRun(Part, frozen=True):
-    """A run that the client's machine spoilt, and that was made again at once. `part`, `at`: of the run in
+    """A run that the client's machine spoilt, and that was made again. `part`, `at`: of the run in
     its place, too; `checks`: the codes of those that it failed; `runs_before`: how many of the test's runs came before."""
 
     run: str

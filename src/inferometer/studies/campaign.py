@@ -88,7 +88,7 @@ EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 
 
 class Interrupted(Exception):
-    """A run was interrupted by the person watching."""
+    """A run was interrupted."""
 
 
 @dataclass(slots=True)
