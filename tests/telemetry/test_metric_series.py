@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
 
-from inferometer.telemetry.metrics import series
 from inferometer.telemetry.metrics.exposition import LARGEST, parse
 from inferometer.telemetry.metrics.record import Scrape
-from inferometer.telemetry.metrics.series import collect
+from inferometer.telemetry.metrics.series import Endpoint, collect
 
 NAMES = st.sampled_from(["a", "b", 'c{x="1"}', 'c{x="2"}'])
 BODIES = st.lists(
@@ -276,9 +275,9 @@ def test_labels_that_are_new_in_each_scrape_are_kept_up_to_a_limit(
         + "".join(f'a{{new="{second}-{one}"}} 1\n' for one in range(each))
         for second in range(scrapes)
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(series, "MOST_SERIES", most)
-        (endpoint,) = store_of(*bodies).endpoints.values()
+    endpoint = Endpoint(URL, most)
+    for second, body in enumerate(bodies):
+        endpoint.take(at(second, body))
     lines = scrapes * (each + kept)
     found = list(endpoint.series())
     lost = endpoint.skipped.get("too_many_series")

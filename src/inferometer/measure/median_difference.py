@@ -40,7 +40,9 @@ MOST = 4_000_000
 SEED = 1_729
 
 
-def median_difference(before: Floats, after: Floats, *, paired: bool) -> Interval | None:
+def median_difference(
+    before: Floats, after: Floats, *, paired: bool, most_draws: int = DRAWS
+) -> Interval | None:
     """The interval of median(after) - median(before), in their unit; no NaN allowed. `paired`: both have the same requests in
     the same order. None with fewer than 20 requests in either, or where they remember the load for too long."""
     if min(len(before), len(after)) < ENOUGH["p50"]:
@@ -51,7 +53,7 @@ def median_difference(before: Floats, after: Floats, *, paired: bool) -> Interva
         return None
     blocks = max(min(BLOCKS_MOST, int(size / BLOCK)), BLOCKS_LEAST)
     random = np.random.default_rng(SEED)
-    draws = max(LEAST_DRAWS, min(DRAWS, MOST // max(len(before), len(after))))
+    draws = max(LEAST_DRAWS, min(most_draws, MOST // max(len(before), len(after))))
     ours = _drawn(random, len(before), blocks, draws)
     theirs = ours if paired else _drawn(random, len(after), blocks, draws)
     found = np.median(after[theirs], axis=1) - np.median(before[ours], axis=1)

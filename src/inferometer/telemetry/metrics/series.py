@@ -105,8 +105,9 @@ class Series:
 class Endpoint:
     """What one endpoint said, scrape after scrape."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, most_series: int = MOST_SERIES) -> None:
         self.url = url
+        self._most_series = most_series
         self.families: dict[str, Family] = {}
         self.times = array("q")
         self.updates = array("q")
@@ -232,8 +233,10 @@ class Endpoint:
             return known
         group = self._groups.get((cell.family, cell.labels))
         if group is None:
-            if len(self._groups) >= MOST_SERIES:
-                counted(layout.skipped, "too_many_series", f"{cell.family}: beyond {MOST_SERIES:,} series")
+            if len(self._groups) >= self._most_series:
+                counted(
+                    layout.skipped, "too_many_series", f"{cell.family}: beyond {self._most_series:,} series"
+                )
                 return None
             group = self._groups[cell.family, cell.labels] = {}
             self._by_name.setdefault(cell.family, []).append(cell.labels)
