@@ -12,16 +12,14 @@ import msgspec
 
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunStatus
+from inferometer.measure.bench_metrics import Source, Stability
 from inferometer.metrics.statistics import Interval
 
 SCHEMA: Final = "inferometer/bench/1"
 METRICS_VERSION: Final = "0.4.0"
 
-Source = Literal["server", "client"]
-"""The engine's own timing, or the client's clock."""
 TokensSource = Literal["server", "estimate"]
 """The engine's count, or a quarter of the characters (M4)."""
-Stability = Literal["stable", "variable", "unstable"]
 Ended = Literal["measured", "failed", "interrupted", "refused"]
 """How an engine's turn ended. failed: by the engine; refused: by the pre-flight gate."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from inferometer.errors import RecordError, file_error
 from inferometer.foreign_tables import TooLarge, check_parquet
 from inferometer.journal.folder import RunFolder
+from inferometer.journal.kept_text import KeepText
 from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
 from inferometer.journal.repeated_replies import RepeatedReplies
 from inferometer.journal.schedule import asked
@@ -28,8 +28,6 @@ from inferometer.whole_file import check_regular, replacing
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
-KeepText = Literal["none", "errors", "all"]
-"""Whose text is kept: nobody's, that of answers that did not succeed, everybody's."""
 
 RUN = b"inferometer.run"
 """Key of the run's id in a sealed table's metadata."""

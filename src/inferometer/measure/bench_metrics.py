@@ -33,6 +33,7 @@ STABLE, VARIABLE = 0.05, 0.10
 """Coefficients of variation below which an engine is stable, or variable."""
 
 Source = Literal["server", "client"]
+"""The engine's own timing, or the client's clock."""
 Stability = Literal["stable", "variable", "unstable"]
 
 

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from inferometer.journal.kept_text import KeepText
 from inferometer.plan.declarations import Declared
 from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256, Values
 from inferometer.plan.server_metrics import ServerMetrics
@@ -40,10 +41,6 @@ SERVER_TOKENIZER = "server"
 NO_TOKENIZER = "none"
 UNCOUNTED = (NO_TOKENIZER, "learned")
 """Tokenizers whose count of a text is not the server's: a yardstick, or an estimate by a learned ratio."""
-
-
-KeepText = Literal["none", "errors", "all"]
-"""Whose text the record keeps: nobody's, that of answers that did not succeed, everybody's."""
 
 _SUT: Group = "System under test (declared)"
 

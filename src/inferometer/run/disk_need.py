@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 from inferometer.errors import MachineError
 from inferometer.journal.folder import RunFolder
+from inferometer.journal.kept_text import KeepText
 from inferometer.plan.request_class import RequestClass
-from inferometer.plan.schema import KeepText, Plan
+from inferometer.plan.schema import Plan
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, MixtureWorkload, StandardWorkload
 from inferometer.report.figures import size
 from inferometer.run.ui import Ui
