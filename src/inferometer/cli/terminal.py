@@ -70,7 +70,7 @@ class Screen:
 
     def _counters(self, phase: Phase, seen: Progress, total: int | None, elapsed: float) -> Counters:
         base = self._base
-        done, failed = seen.ok - base.ok, seen.failed - base.failed
+        done, failed = seen.ok - seen.led - (base.ok - base.led), seen.failed - base.failed
         ended = done + failed
         eta = elapsed * (total - ended) / ended if total and ended else None
         rate = (seen.events - base.events) / elapsed if elapsed > 0.5 else 0.0

@@ -12,7 +12,7 @@ import mmap
 from dataclasses import dataclass
 from pathlib import Path
 
-COUNTERS = 5
+COUNTERS = 6
 FIELDS = COUNTERS + 2
 BEAT = COUNTERS + 1
 GONE = 2**62
@@ -22,13 +22,14 @@ _NAME = "journal/live"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Totals so far, warm-up included."""
+    """Totals so far, warm-up included. `led`: how many of `ok` a closed loop was led in or out by, and did not measure."""
 
     sent: int
     ok: int
     failed: int
     in_flight: int
     events: int
+    led: int = 0
 
 
 class Counters:

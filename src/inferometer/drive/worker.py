@@ -34,7 +34,7 @@ from inferometer.errors import MachineError, in_words, shortage_of
 from inferometer.journal import hold
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
-from inferometer.journal.schema import Outcome
+from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.writer import Journal
 from inferometer.printable import guard_stderr
 
@@ -96,7 +96,7 @@ class Worker:
         self._pacer: Pacer = OpenPacer([], [])
         self._share: Share | TailShare | None = None
         self._appended = More(size=0, final=False)
-        self._ok = self._failed = self._events = 0
+        self._ok = self._failed = self._events = self._led = 0
         self._drain_by: int | None = None
         self._parent_gone = False
         self._next_tick = self._next_pulse = self._next_flush = self._next_expiry = 0
@@ -236,7 +236,9 @@ class Worker:
         self._events += len(exchange.answer.texts)
         share = self._share
         assert share is not None, "no phase has begun"
-        self._journal.add(exchange, share.phase_of(exchange.index))
+        phase = share.phase_of(exchange.index)
+        self._led += ok and phase == Phase.LEAD
+        self._journal.add(exchange, phase)
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
         if share.listens:
             share.ended(end, exchange.answer.reply())
@@ -250,8 +252,7 @@ class Worker:
         reactor.offset_ns = clock.realtime_offset_ns()
         reactor.rounds.catch_up()
         reactor.adapt(now)
-        vitals = reactor.vitals
-        self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events)
+        self._count()
         chore = chore_at(now, self._next_pulse, self._next_expiry)
         if chore == "pulse":
             self._next_pulse = now + PULSE_NS
@@ -262,6 +263,10 @@ class Worker:
         if self._parent_gone and self._drain_by is None:
             self._pacer.stop()
             self._drain_by = now
+
+    def _count(self) -> None:
+        vitals = self._reactor.vitals
+        self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events, self._led)
 
     def _has_room(self, now: int) -> bool:
         """No request falls due while a flush lasts, or the flush has waited for that long enough."""
@@ -290,7 +295,7 @@ class Worker:
             self._events,
         )
         vitals.reset()
-        self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events)
+        self._count()
 
     # The parent.
 

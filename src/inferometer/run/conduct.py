@@ -40,7 +40,7 @@ from inferometer.run.preparation import Prepared, prepared
 from inferometer.run.requests import RequestWriter
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
-from inferometer.run.ui import Ui, expected_requests, interrupts
+from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, Patience, warm_up
 from inferometer.server.embedded import Embedded, beside, on_cores
 from inferometer.server.http_reply import PRODUCT
@@ -178,6 +178,7 @@ def drive(
 ) -> Driven:
     """Warm-up and measurement. Ctrl-C ends a phase, and no other begins. Raises PeerError if the server hangs in the former."""
     load, ahead, reported, patience = plan.load, schedule.ahead, 0, Patience(plan.target.timeout_s)
+    expected = Expected(schedule)
     own_cpu: OwnCpu | None = None
 
     def watch(phase: int, progress: Progress) -> None:
@@ -187,7 +188,7 @@ def drive(
             why = "" if death.reason is None else f" ({death.reason})"
             ui.note(f"worker {death.worker} has died{why}: this run will be INVALID; the others continue")
             on_death()
-        ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
+        ui.watch(Phase(phase), progress, expected.of(Phase(phase)))
         if phase != Phase.MEASURE and patience.over(progress.ok, progress.failed, clock.monotonic_ns()):
             pool.stop(0)
 
@@ -197,6 +198,7 @@ def drive(
     def play(part: Part) -> bool:
         if interrupt.pressed:
             return False
+        expected.ordered(part)
         probing = part.phase is Phase.PROBE  # with nothing else going on, here or there
         rows = part.stop - part.first if probing else schedule.rows
         pool.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
@@ -216,11 +218,8 @@ def drive(
         return go_on
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
-        if load.warmup and not warmed_up():
-            if ahead is not None:
-                ahead.close()
-            return Driven(True)
-        if not interrupt.pressed:
+        warm = not load.warmup or warmed_up()
+        if warm and not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
             scrapes.mark(Phase.MEASURE, begins=True)
@@ -235,4 +234,4 @@ def drive(
             scrapes.mark(Phase.MEASURE, begins=False)
         if ahead is not None:
             ahead.close()
-        return Driven(interrupt.pressed, own_cpu)
+        return Driven(interrupt.pressed or not warm, own_cpu)

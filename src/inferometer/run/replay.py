@@ -93,7 +93,6 @@ class Replayed:
         self.salt = salt
         self.measured = found.facts.rows
         self.total: int | None = found.facts.rows
-        self.lead = 0
         self.warm = min(plan.load.warmup, found.facts.rows)
         self.rows = self.appended = 0
         self.unprepared = self.unprepared_ns = 0

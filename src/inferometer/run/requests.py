@@ -77,7 +77,7 @@ class RequestWriter(Protocol):
     """The requests of a plan as bytes on disk: the warm-up's, then behind them the measurement's.
 
     `rows` are written so far. The warm-up has `warm` requests, the measurement `measured`, or `total` as far as that is known
-    beforehand, and `lead` before those. `appended`: the row with which a measurement begins that is written while it runs;
+    beforehand. `appended`: the row with which a measurement begins that is written while it runs;
     None: it is written before.
     """
 
@@ -86,7 +86,6 @@ class RequestWriter(Protocol):
     measured: int
     warm: int
     total: int | None
-    lead: int
     warm_rows: Rows
 
     @property
@@ -202,7 +201,6 @@ class Requests:
         self.warm_rows = Rows(0, 0, indivisible=spec.turns is not None)
         self.rows = self.measured = 0
         self.warm, self.total = plan.load.warmup, plan.load.requests
-        self.lead = 0
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
         self._source = source
         self._warm: list[schedules.Scheduled] = []
@@ -252,7 +250,6 @@ class Requests:
 
     def _write(self) -> None:
         lead = self._lead_in() if self._plan.load.lead_in else []
-        self.lead = len(lead)
         prompts, due = self._requests(self._plan, Phase.MEASURE, self.salt)
         first, self.measured = len(self._warm) + len(lead), len(due)
         self.rows = first + self.measured

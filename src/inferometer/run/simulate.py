@@ -36,7 +36,7 @@ from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import first_facts, last_facts, write_facts
 from inferometer.run.requests import RequestWriter, Served, requests_of
-from inferometer.run.ui import Ui, expected_requests, interrupts
+from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.dialects import reader as body_reader
 from inferometer.server.engine.engine import Engine
@@ -193,9 +193,10 @@ def _simulate(
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
     slots = load.concurrency or 1 if load.model == "closed" else None
+    expected = Expected(requests)
 
     def watch(phase: int, progress: Progress) -> None:
-        ui.watch(Phase(phase), progress, expected_requests(Phase(phase), requests))
+        ui.watch(Phase(phase), progress, expected.of(Phase(phase)))
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         journal = Journal(folder.journal, 0, Redactor([]))
@@ -212,6 +213,7 @@ def _simulate(
         )
 
         def play(part: Part) -> bool:
+            expected.ordered(part)
             rows = part.first, part.stop
             assignment = Assignment(part.phase, slots, part=rows, cycle=part.cycle)
             driver.run(part.phase, share_of(schedule, assignment))

@@ -11,6 +11,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_pool import Interrupt
 from inferometer.journal.schema import Phase
 from inferometer.run.requests import RequestWriter
+from inferometer.run.warmup import Part
 from inferometer.units import NS_PER_S
 
 
@@ -24,10 +25,23 @@ class Ui(Protocol):
         """Progress of the load; called several times a second. `total`: the number of requests of this phase, if known."""
 
 
-def expected_requests(phase: Phase, schedule: RequestWriter) -> int | None:
-    """The number of requests of a phase, if it is known beforehand."""
-    total = None if schedule.total is None else schedule.lead + schedule.total
-    return {Phase.WARMUP: schedule.warm, Phase.MEASURE: total}.get(phase)
+class Expected:
+    """The number of requests of each phase, as far as it is known. A warm-up may send some of its own again; what a closed loop
+    is led in and out by does not count (Progress.led)."""
+
+    def __init__(self, schedule: RequestWriter) -> None:
+        self._schedule = schedule
+        self._warm = 0
+
+    def ordered(self, part: Part) -> None:
+        """A part of the warm-up is about to be sent."""
+        if part.phase is Phase.WARMUP:
+            self._warm += part.stop - part.first
+
+    def of(self, phase: Phase) -> int | None:
+        """Those of a phase, once it has begun."""
+        measured = None if self._schedule.total is None else self._schedule.measured
+        return {Phase.WARMUP: self._warm, Phase.MEASURE: measured}.get(phase)
 
 
 INTERRUPTED_NS = 30 * NS_PER_S

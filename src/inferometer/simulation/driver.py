@@ -29,7 +29,7 @@ from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.share import Share
 from inferometer.engines.dialect import Dialect
-from inferometer.journal.schema import Outcome
+from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission
 from inferometer.server.openai import ApiError, Ask, queue_full
@@ -123,7 +123,7 @@ class Driver:
         self._share: Share | None = None
         self._reaction = 0
         self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
-        self._in_flight = self._sent = self._ok = self._failed = self._events = 0
+        self._in_flight = self._sent = self._ok = self._failed = self._events = self._led = 0
         self._next_pulse = self.now
         self._duration = 0
         self._drain_by: int | None = None
@@ -304,7 +304,9 @@ class Driver:
             self._failed += 1
         self._events += events
         assert self._share is not None, "no phase has begun"
-        self._journal.add(exchange, self._share.phase_of(exchange.index))
+        phase = self._share.phase_of(exchange.index)
+        self._led += ok and phase == Phase.LEAD
+        self._journal.add(exchange, phase)
         if self._journal.pending >= FLUSH_ROWS:
             self._journal.flush()
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
@@ -322,7 +324,7 @@ class Driver:
             self._drain_by = self.now + drain
 
     def _progress(self) -> Progress:
-        return Progress(self._sent, self._ok, self._failed, self._in_flight, self._events)
+        return Progress(self._sent, self._ok, self._failed, self._in_flight, self._events, self._led)
 
     def _pulse(self) -> None:
         """What costs a worker time costs nothing here: no CPU, no reads, no lag, no stall."""
