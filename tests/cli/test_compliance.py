@@ -169,7 +169,7 @@ def test_what_cannot_be_judged_is_refused_in_words(
     (tmp_path / "killed" / "runs").mkdir(parents=True)
     (tmp_path / "killed" / "tests.json").write_text("{}")
     of_campaign = refused(capsys, tmp_path / "killed")
-    assert "ended before its first test was over" in of_campaign
+    assert "ended before its first run" in of_campaign
     assert "inferometer rerun" in of_campaign
     assert "inferometer recover" not in of_campaign
     (tmp_path / "campaign.json").write_text("{}")

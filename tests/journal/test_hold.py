@@ -16,7 +16,7 @@ def test_a_journal_is_sealed_from_outside_only_once_all_who_write_to_it_have_end
     was going removed its journal, and 4,000 measured requests with it."""
     first, second = hold.join(tmp_path), hold.join(tmp_path)
     for ending in (first, second):
-        with pytest.raises(RecordError, match="still going"), hold.alone(tmp_path, patience_s=0):
+        with pytest.raises(RecordError, match="under way"), hold.alone(tmp_path, patience_s=0):
             pytest.fail("it was not alone")
         os.close(ending)
     with hold.alone(tmp_path, patience_s=0):

@@ -87,12 +87,14 @@ def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None
 
 def _statements(path: Path) -> Statements:
     """The statements on the tests that are there, and the one on all of them. Raises RecordError."""
+    from inferometer.journal.documents import holds
     from inferometer.judge.compliance.evidence import of_run
     from inferometer.judge.compliance.statement import comply
     from inferometer.report.compliance import statement_document
 
     whole = path / "campaign.json" if path.is_dir() else path
-    if whole.is_file() and whole.name not in FILES and not (path / "summary.json").is_file():
+    campaign = whole.name not in FILES and holds(whole.parent, whole.name)
+    if campaign and not (path.is_dir() and holds(path, "summary.json")):
         return _campaign(whole)
     return [statement_document(comply(of_run(_summary(path))))], None, ""
 
@@ -123,20 +125,22 @@ def _summary(folder: Path) -> Summary:
     from inferometer import whole_file
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
-    from inferometer.journal.folder import RunFolder, inside
+    from inferometer.journal import hold
+    from inferometer.journal.documents import holds
+    from inferometer.journal.folder import RunFolder
+    from inferometer.journal.unfinished import unfinished
 
     if folder.is_file() and folder.name in FILES:
         raise RecordError(f"{folder}: is a file of a run: give the run's folder, {folder.parent}")
     if not folder.is_dir():
         raise RecordError(f"{folder}: not a folder of a run or a campaign")
-    path = inside(folder, "summary.json")
-    if (folder / "tests.json").is_file():
-        raise RecordError(
-            f"{folder}: a campaign that was ended before its first test was over, so it has no campaign.json. Its runs are in "
-            f"{folder / 'runs'}, and each can be judged by itself; `inferometer rerun {folder}` carries the campaign out again"
-        )
-    if not path.is_file():
+    path = folder / "summary.json"
+    if holds(folder, "tests.json"):
+        raise RecordError(f"{folder}: a campaign that has no campaign.json{unfinished(folder)}")
+    if not holds(folder, "summary.json"):
         RunFolder.open(folder)
+        if hold.held(folder / "journal"):
+            raise RecordError(f"{folder}: {hold.GOING}")
         raise RecordError(
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )

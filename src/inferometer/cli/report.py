@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.outlet import tell
 
 EXAMPLES = (
     "inferometer report runs/20260102T030405Z-run",
@@ -38,31 +39,35 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     or of a benchmark; or print a cross-validation again. Needs no server.
     """
     from inferometer.errors import PlanError, Problem
+    from inferometer.journal.documents import holds
 
-    if (run / "campaign.json").is_file():
+    if holds(run, "campaign.json"):
         from inferometer.cli.terminal import show_campaign
         from inferometer.studies.campaign_runs import rewritten
+        from inferometer.studies.unreported_runs import unreported_runs
 
         tested = rewritten(run, redact)
         show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))
+        for line in unreported_runs(tested):
+            tell(line)
         return tested.exit_code
     if redact:
         raise PlanError([Problem("--redact", "is for campaigns of tests; this is none")])
-    if (run / "bench.json").is_file():
+    if holds(run, "bench.json"):
         from inferometer.cli.terminal import show_bench
         from inferometer.studies.bench import rewritten as rewritten_bench
 
         benched = rewritten_bench(run)
         show_bench(benched.document, benched.folder, as_json=as_json)
         return benched.exit_code
-    if (run / "agentic.json").is_file():
+    if holds(run, "agentic.json"):
         from inferometer.cli.terminal import show_agentic
         from inferometer.studies.agentic import rewritten as rewritten_agentic
 
         agentic = rewritten_agentic(run)
         show_agentic(agentic.document, agentic.folder, as_json=as_json)
         return agentic.exit_code
-    if (run / "cross-validation.json").is_file():
+    if holds(run, "cross-validation.json"):
         from inferometer.cli.terminal import show_cross_validation
         from inferometer.studies.cross_validation import FILE, reread
 

@@ -13,10 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from inferometer.errors import RecordError, file_error
+from inferometer.journal.documents import holds, not_elsewhere
+from inferometer.journal.unfinished import unfinished
 
 _READ = (
     "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "requests.parquet", "pulse.parquet",
-    "journal", "telemetry/scrapes.jsonl.zst",
+    "telemetry/scrapes.jsonl.zst",
 )  # fmt: skip
 """What of a run's folder is read; a link out of it would have others' files in its reports."""
 
@@ -47,11 +49,12 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """An existing run. Raises RecordError if this is none, or if a file of it lies elsewhere."""
-        if not (path / "plan.json").is_file():
-            raise RecordError(f"{path}: not a run folder (it holds no plan.json){_without_plan(path)}")
-        for place in (*(path / name for name in _READ), *(path / "journal").glob("*.arrows")):
-            _not_elsewhere(place, path)
+        """An existing run. Raises RecordError if this is none, or if a file of it is refused (documents.py)."""
+        if not holds(path, "plan.json"):
+            raise RecordError(f"{path}: not a run folder (it holds no plan.json){unfinished(path)}")
+        streams = not_elsewhere(path / "journal", path).glob("*.arrows")
+        for name in (*_READ, *(f"journal/{stream.name}" for stream in streams)):
+            holds(path, name)
         return cls(path)
 
     @property
@@ -118,32 +121,4 @@ def inside(folder: Path, name: str) -> Path:
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
         raise RecordError(f"{folder}: {name[:60]!r} is not the name of a run in it")
-    return _not_elsewhere(folder / name, folder)
-
-
-def _not_elsewhere(place: Path, folder: Path) -> Path:
-    """A place in a folder. Raises RecordError where a link leads out of it."""
-    if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder)):
-        raise RecordError(
-            f"{place}: is a link, or behind one, that leads out of {folder}: put what it leads to in its place"
-        )
-    return place
-
-
-def _without_plan(path: Path) -> str:
-    """What a folder without a plan is, and what to do with it: it may be one of several runs, or of a run that was killed
-    before it had a plan."""
-    if not path.is_dir():
-        return "" if path.exists() else ". There is no such folder"
-    runs = sorted(str(plan.parent) for plan in path.glob("runs/*/plan.json"))
-    if runs:
-        listed = ", ".join(runs[:8])
-        return f". It was ended before it had a result; `inferometer recover` rebuilds each of its runs: {listed}"
-    if (path / "tests.json").is_file():
-        return f". It was ended before its first run; `inferometer rerun {path}` carries its tests out"
-    if (path / "journal").is_dir():
-        return (
-            ". Its run was ended before the plan was written, and so before anything was measured: there is nothing to "
-            "recover. Remove it, and give the run's command again"
-        )
-    return ""
+    return not_elsewhere(folder / name, folder)

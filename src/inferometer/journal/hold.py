@@ -1,5 +1,6 @@
-"""Who writes to a journal. Each worker holds a lock on its folder, together with the others, for as long as it lives; whoever
-seals a run that is not its own asks for the folder alone.
+"""Who writes to a folder. Each worker, and the command that has them, holds a lock on the journal, together with the others,
+for as long as it lives; whoever seals a run that is not its own asks for the journal alone. A campaign's command holds the
+campaign's folder in the same way: whoever finds no result there knows by it whether one is still to come.
 
 The kernel gives a lock back when its process ends, however that ends. Where a file system has no locks, nobody holds any.
 """
@@ -19,37 +20,58 @@ PATIENCE_S = 5.0
 """Workers whose command was killed need a moment to write what they have."""
 PAUSE_S = 0.05
 
+GOING = "the run is under way. Wait for its end, or end it with Ctrl-C, which reports what was measured"
 
-def join(journal: Path) -> int:
+
+def join(folder: Path) -> int:
     """Hold the folder as one of those who write to it; gives the descriptor, whose end is the lock's."""
-    held = os.open(journal, os.O_RDONLY | os.O_DIRECTORY)
+    hold = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     with contextlib.suppress(OSError):
-        fcntl.flock(held, fcntl.LOCK_SH)
-    return held
+        fcntl.flock(hold, fcntl.LOCK_SH)
+    return hold
+
+
+@contextlib.contextmanager
+def joined(folder: Path) -> Iterator[None]:
+    """The same while the block lasts."""
+    hold = join(folder)
+    try:
+        yield
+    finally:
+        os.close(hold)
+
+
+def held(folder: Path) -> bool:
+    """Whether somebody holds the folder now; not where there is no such folder."""
+    try:
+        looked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        return not _taken(looked)
+    finally:
+        os.close(looked)
 
 
 @contextlib.contextmanager
 def alone(journal: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """While nobody writes to the folder. Raises RecordError if somebody still does after `patience_s`."""
-    held = os.open(journal, os.O_RDONLY | os.O_DIRECTORY)
+    hold = os.open(journal, os.O_RDONLY | os.O_DIRECTORY)
     try:
         looks = 0
-        while not _taken(held):
+        while not _taken(hold):
             looks += 1
             if looks * PAUSE_S >= patience_s:
-                raise RecordError(
-                    f"{journal}: the run is still going: its workers write to this folder. Wait for its end, or end it with "
-                    "Ctrl-C, which reports what was measured"
-                )
+                raise RecordError(f"{journal}: {GOING}")
             time.sleep(PAUSE_S)
         yield
     finally:
-        os.close(held)
+        os.close(hold)
 
 
-def _taken(held: int) -> bool:
+def _taken(hold: int) -> bool:
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

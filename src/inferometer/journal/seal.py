@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from inferometer.errors import RecordError, file_error
 from inferometer.foreign_tables import TooLarge, check_parquet
+from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.kept_text import KeepText
 from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
@@ -165,6 +166,8 @@ def run_of(path: Path) -> str | None:
 
 
 def _unreadable(path: Path, cause: object) -> str:
+    if not path.exists() and hold.held(path.parent / "journal"):
+        return f"{path.parent}: {hold.GOING}"
     return f"{path.name}: missing or damaged ({cause}); try `inferometer recover`"
 
 

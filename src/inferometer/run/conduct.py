@@ -28,6 +28,7 @@ from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import Job
 from inferometer.drive.worker_pool import WorkerPool
+from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
@@ -68,6 +69,7 @@ def conduct(
     folder = RunFolder.create(out, plan.name, started)
     try:
         with ExitStack() as stack:
+            stack.enter_context(hold.joined(folder.journal))
             # Processes first: they start up while this one prepares.
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))

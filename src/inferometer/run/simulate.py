@@ -22,6 +22,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.share import Assignment, share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
+from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -75,41 +76,42 @@ def simulate(
     plan, source = sourced(plan, ui.note)
     plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
-    try:
-        announce_need(plan, source, folder, ui)
-        tokenizer = tokenizers.load(plan.tokenizer)
-        source.check_tokenizer(tokenizer)
-        served = _simulated_server(plan)
-        ui.note(f"simulating {engine.preset}: virtual time, no server")
-        # What was carried out before had room.
-        room = None if lengths else _room(plan, engine, served, tokenizer)
-        context_limit = None if room is None else source.limit(tokenizer, room)
-        salt = salt_of(plan.workload.seed)
-        schedule = requests_of(plan, source, served, tokenizer, folder, salt, lambda: 0, context_limit)
-        facts = first_facts(plan, folder, served, tokenizer, schedule, source.trace, started)
-        facts = replace(
-            facts,
-            simulated=True,
-            timestamp_source="modelled" if client.takes_time else "virtual",
-            engine=SimulatedEngine(engine.preset, asdict(engine.settings), asdict(client)),
-            calibration=CertificateLookup("simulated").facts(),
-        )
-        write_facts(folder, facts)
-        if plan.load.warmup:
-            schedule.warm_up()
-        schedule.measurement()
-        if schedule.ahead is not None:
-            schedule.ahead.write_all()
-            schedule.ahead.close()
-        interrupted, preempted = _simulate(
-            plan, engine, client, tokenizer, schedule, folder, started, lengths, ui
-        )
-        facts = last_facts(facts, schedule, interrupted=interrupted)
-        write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
-    except BaseException as cause:
-        raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
-    ui.note("simulation complete; reading the record")
-    return conclude(folder, tokenizer)
+    with hold.joined(folder.journal):
+        try:
+            announce_need(plan, source, folder, ui)
+            tokenizer = tokenizers.load(plan.tokenizer)
+            source.check_tokenizer(tokenizer)
+            served = _simulated_server(plan)
+            ui.note(f"simulating {engine.preset}: virtual time, no server")
+            # What was carried out before had room.
+            room = None if lengths else _room(plan, engine, served, tokenizer)
+            context_limit = None if room is None else source.limit(tokenizer, room)
+            salt = salt_of(plan.workload.seed)
+            schedule = requests_of(plan, source, served, tokenizer, folder, salt, lambda: 0, context_limit)
+            facts = first_facts(plan, folder, served, tokenizer, schedule, source.trace, started)
+            facts = replace(
+                facts,
+                simulated=True,
+                timestamp_source="modelled" if client.takes_time else "virtual",
+                engine=SimulatedEngine(engine.preset, asdict(engine.settings), asdict(client)),
+                calibration=CertificateLookup("simulated").facts(),
+            )
+            write_facts(folder, facts)
+            if plan.load.warmup:
+                schedule.warm_up()
+            schedule.measurement()
+            if schedule.ahead is not None:
+                schedule.ahead.write_all()
+                schedule.ahead.close()
+            interrupted, preempted = _simulate(
+                plan, engine, client, tokenizer, schedule, folder, started, lengths, ui
+            )
+            facts = last_facts(facts, schedule, interrupted=interrupted)
+            write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
+        except BaseException as cause:
+            raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
+        ui.note("simulation complete; reading the record")
+        return conclude(folder, tokenizer)
 
 
 def _without_server(plan: Plan) -> Plan:

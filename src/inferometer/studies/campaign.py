@@ -30,6 +30,7 @@ from inferometer.documents.campaign import (
 from inferometer.documents.campaign import Campaign as CampaignDocument
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
@@ -167,7 +168,7 @@ def folder_of(campaign: Campaign, out: Path) -> Path:
 
 def conduct_in(folder: Path, campaign: Campaign, ui: Ui, confirm: Confirm, command: str) -> Tested:
     """A campaign in this folder, which exists. Raises PlanError, PeerError, RecordError."""
-    with stand_of(campaign, ui, folder / "log.txt", confirm) as stand:
+    with hold.joined(folder), stand_of(campaign, ui, folder / "log.txt", confirm) as stand:
         return carry_out(campaign, stand, folder, ui, command)
 
 
