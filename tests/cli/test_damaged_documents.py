@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,3 +120,30 @@ def test_a_damaged_member_is_no_bug(
     shutil.rmtree(folder.parent)
     assert code != 70, message
     assert code != 2 or reader.file in message or place[-1] == "file", message
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "link": lambda place: place.symlink_to(__file__),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: f"{one.words[0]}-{one.file}")
+def test_what_is_no_regular_file_of_the_folder_is_refused_by_name(
+    reader: Reader, kind: str, whole: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: a pipe is not waited for and not called absent, and a link out of the folder is not followed."""
+    folder = tmp_path / "copy"
+    shutil.copytree(whole[reader.of], folder)
+    (folder / reader.file).unlink()
+    KINDS[kind](folder / reader.file)
+    others = {
+        name.replace(" ", "_").upper(): str(path) for name, path in whole.items() if name.startswith("other")
+    }
+    paths = {"FOLDER": str(folder), "OUT": str(tmp_path / "out"), **others}
+    capsys.readouterr()
+    assert run([paths.get(word, word) for word in reader.words]) == 2
+    message = capsys.readouterr().err
+    assert reader.file in message
+    assert "no regular file" in message or "leads out of" in message

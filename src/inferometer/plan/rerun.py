@@ -18,6 +18,7 @@ import msgspec
 
 from inferometer import foreign_json, whole_file
 from inferometer.errors import RecordError
+from inferometer.journal.documents import holds, place_of
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.document import Document
@@ -81,18 +82,18 @@ class Simulated:
 def again(path: Path) -> Plan | Campaign | Simulated:
     """What was done, according to what lies at `path`. Raises RecordError when it is nothing that can be done again."""
     if path.is_dir():
-        found = next((path / name for name in _IN_FOLDER if (path / name).is_file()), None)
+        found = next((path / name for name in _IN_FOLDER if holds(path, name)), None)
         if found is None:
             raise RecordError(
                 f"{path}: neither a run's folder nor a campaign's: it holds no {', no '.join(_IN_FOLDER)}"
             )
         plan = _of(_document(found), str(found))
-        engine = _engine(path / "run.json") if found.name == "plan.json" else None
+        engine = _engine(place_of(path, "run.json")) if found.name == "plan.json" else None
         if isinstance(plan, Plan) and engine is not None:
             return Simulated(plan, engine.preset, engine.settings, engine.client)
         return plan
     facts = path.with_name("run.json")
-    if path.name == "plan.json" and facts.is_file() and _engine(facts) is not None:
+    if path.name == "plan.json" and holds(path.parent, facts.name) and _engine(facts) is not None:
         raise RecordError(f"{path}: was simulated; give the run's folder, which records the engine")
     return _of(_document(path), str(path))
 

@@ -22,6 +22,7 @@ from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.journal.documents import holds, place_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
@@ -145,7 +146,7 @@ class _Making:
 
 def pictured(path: Path) -> dict[str, Any]:
     """The account of a file's requests, with its histograms, as the page with pictures wants it. Raises RecordError."""
-    if (path / "plan.json").is_file():
+    if holds(path, "plan.json"):
         raise RecordError(f"{path}: is a run's folder: its report.html has the charts")
     account: dict[str, Any] = show(path)["account"]
     return account
@@ -153,7 +154,7 @@ def pictured(path: Path) -> dict[str, Any]:
 
 def show(path: Path) -> dict[str, Any]:
     """What is in a file, in the folder of one, or in a run's, and the account of its requests. Raises RecordError."""
-    if (path / "plan.json").is_file():
+    if holds(path, "plan.json"):
         return _of_run(path)
     workload, account = _opened(path), Account()
 
@@ -195,7 +196,7 @@ def files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     both = [path / f"{workload_file.NAME}.{form}" for form in workload_file.FORMATS]
-    return [one for one in both if one.exists()] or both[:1]
+    return [one for one in both if holds(path, one.name)] or both[:1]
 
 
 def _opened(path: Path) -> Made:
@@ -318,7 +319,7 @@ def _bare(row: Row, classes: dict[str, int]) -> Prompt:
 
 def _named(report: Path) -> str:
     """The fingerprint that a report names."""
-    path = report / "run.json" if report.is_dir() else report
+    path = place_of(report, "run.json") if report.is_dir() else report
     try:
         text = whole_file.read(path)
     except OSError as cause:

@@ -11,6 +11,7 @@ from inferometer import __version__, whole_file
 from inferometer.documents.bench import METRICS_VERSION
 from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.errors import PlanError, Problem
+from inferometer.journal.documents import holds
 from inferometer.judge.bench_comparison import FIGURES, BenchCriteria, Named, compare_benches
 from inferometer.studies.bench import FILE, read
 
@@ -32,7 +33,7 @@ class _Definitions(msgspec.Struct):
 def is_bench(side: str) -> bool:
     """Whether a side is a benchmark: its folder, or its bench.json."""
     path = Path(side)
-    return (path / FILE).is_file() or (path.name == FILE and path.is_file())
+    return holds(path, FILE) or (path.name == FILE and holds(path.parent, FILE))
 
 
 def compare_bench_folders(

@@ -11,6 +11,7 @@ from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.journal.documents import holds
 from inferometer.judge.comparison.campaign_figures import KINDS
 from inferometer.judge.comparison.campaigns import CampaignCriteria, Repeat, compare_campaigns
 from inferometer.judge.comparison.equivalence import Instrument, RunFacts, TokenCounting
@@ -35,8 +36,8 @@ def is_campaign(side: str) -> bool:
     """Whether a side, or the first part of it, is a campaign: its folder, its campaign.json, or a folder of campaigns."""
     path = Path(side.partition(",")[0].strip())
     if path.name == FILE:
-        return path.is_file()
-    return (path / FILE).is_file() or any(path.glob(f"*/{FILE}"))
+        return holds(path.parent, FILE)
+    return holds(path, FILE) or any(path.glob(f"*/{FILE}"))
 
 
 def compare_campaign_folders(sides: Sequence[str], question: Question) -> CampaignComparison:
@@ -90,15 +91,15 @@ def _files(side: str) -> Iterator[Path]:
         raise RecordError(f"{side!r}: names no campaign")
     for text in texts:
         path = Path(text)
-        if path.name == FILE and path.is_file():
+        if path.name == FILE and holds(path.parent, FILE):
             yield path
-        elif (path / FILE).is_file():
+        elif holds(path, FILE):
             yield path / FILE
         else:
             inside = sorted(path.glob(f"*/{FILE}"), key=lambda one: (len(one.parent.name), one.parent.name))
             if not inside:
                 raise RecordError(f"{path}: neither a campaign of tests nor a folder that holds campaigns")
-            yield from inside
+            yield from (one for one in inside if holds(one.parent, FILE))
 
 
 def read(path: Path) -> Repeat:

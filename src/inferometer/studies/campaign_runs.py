@@ -28,6 +28,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.summary import SCHEMA, Summary
 from inferometer.errors import PlanError, RecordError
+from inferometer.journal.documents import holds
 from inferometer.journal.folder import RunFolder, inside
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
@@ -142,11 +143,13 @@ def _worked_out(
 def _summary(folder: Path, run: str) -> Summary:
     """Of a run beside the document. Raises _Unheld."""
     try:
-        path = inside(inside(inside(folder, "runs"), run), "summary.json")
+        made = inside(inside(folder, "runs"), run)
+        there = holds(made, "summary.json")
     except RecordError as cause:
         raise _Unheld("runs_missing") from cause
-    if not path.is_file():
+    if not there:
         raise _Unheld("runs_missing")
+    path = made / "summary.json"
     try:
         return from_json(whole_file.read(path), Summary, SCHEMA, str(path))
     except (OSError, RecordError) as cause:

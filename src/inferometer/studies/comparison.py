@@ -23,6 +23,7 @@ from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
+from inferometer.journal.documents import holds
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE
 from inferometer.journal.seal import read_table, record_parts
@@ -158,7 +159,7 @@ def folders(side: str) -> list[Path]:
     paths: list[Path] = []
     for text in filter(None, (part.strip() for part in side.split(","))):
         path = Path(text)
-        if (path / "plan.json").is_file():
+        if holds(path, "plan.json"):
             paths.append(path)
             continue
         inside = sorted(one.parent for one in path.glob("*/plan.json"))

@@ -25,6 +25,7 @@ from inferometer.documents.summary import Summary
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal.documents import holds
 from inferometer.journal.folder import RunFolder, inside
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
@@ -137,7 +138,7 @@ def reread(folder: Path) -> CrossValidated:
 
 def _is_whole(run: Path) -> bool:
     """Whether a run's folder is there with its record and its summary."""
-    return all((run / name).is_file() for name in ("plan.json", "requests.parquet", "summary.json"))
+    return all(holds(run, name) for name in ("plan.json", "requests.parquet", "summary.json"))
 
 
 def _held_to_runs(document: CrossValidation, streamed: Path, whole: Path, path: Path) -> None:
