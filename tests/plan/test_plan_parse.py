@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -471,11 +472,12 @@ def test_a_secret_in_a_plan_is_refused_and_never_repeated(
 
 def test_what_a_plan_names_outside_itself_is_checked_only_when_asked(tmp_path: Path) -> None:
     """With an environment, the variable and the files must be there; without, a plan is only words."""
-    key = tmp_path / "key"
-    given: dict[str, object] = {"--api-key-file": str(key), "--ca-file": str(key), "--url": "https://h"}
+    key, ca = tmp_path / "key", tmp_path / "ca"
+    given: dict[str, object] = {"--api-key-file": str(key), "--ca-file": str(ca), "--url": "https://h"}
     assert build(None, given)
     assert set(problems(None, given, environ={})) == {"--api-key-file", "--ca-file"}
     key.write_text("k")
+    trustme.CA().cert_pem.write_to_path(str(ca))
     assert build(None, given, environ={})
     assert set(problems(None, {"--api-key-env": "KEY"}, environ={"KEY": ""})) == {"--api-key-env"}
     assert build(None, {"--api-key-env": "KEY"}, environ={"KEY": "k"}).target.api_key_env == "KEY"

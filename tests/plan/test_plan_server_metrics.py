@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -189,7 +190,7 @@ READ = {
 }
 
 
-def test_each_endpoint_is_read_as_it_says_or_as_all_are(tmp_path: Path) -> None:
+def test_each_endpoint_is_read_as_it_says_or_as_all_are(tmp_path: Path, pem: dict[str, str]) -> None:
     """Flags and keys of the part are for all; those of an endpoint in the plan file for it alone."""
     path = tmp_path / "plan.yaml"
     path.write_text(
@@ -197,7 +198,8 @@ def test_each_endpoint_is_read_as_it_says_or_as_all_are(tmp_path: Path) -> None:
         "    - {url: 'h:2/federate?match[]=up', token_env: OTHER, timeout_s: 10, tls_verify: false}\n"
         "    - {url: 'h:3', headers: {x-other: b}}\n"
     )
-    plan = build(path, READ, environ={"PROM_TOKEN": "a", "OTHER": "b"})
+    given = READ | {"--server-metrics-ca-file": pem["ca"]}
+    plan = build(path, given, environ={"PROM_TOKEN": "a", "OTHER": "b"})
     one, two, three = plan.server_metrics.named()
     assert [found.url for found in (one, two, three)] == [
         "http://h:1/metrics",
@@ -276,3 +278,59 @@ def test_a_certificate_with_its_own_key_does_not_take_the_key_of_all() -> None:
         ("all.pem", "all.key", "X-Token"),
         ("own.pem", None, "X-Token"),
     ]
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A certificate, its key, both in one file, another's key, and a file that holds none."""
+    authority, place = trustme.CA(), tmp_path_factory.mktemp("pem")
+    mine, other = authority.issue_cert("client@example.org"), authority.issue_cert("other@example.org")
+    blobs = {
+        "ca": authority.cert_pem,
+        "cert": mine.cert_chain_pems[0],
+        "key": mine.private_key_pem,
+        "both": mine.private_key_and_cert_chain_pem,
+        "wrong": other.private_key_pem,
+    }
+    for name, blob in blobs.items():
+        blob.write_to_path(str(place / name))
+    (place / "nothing").write_text("no certificate")
+    return {name: str(place / name) for name in (*blobs, "nothing")}
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "refused"),
+    [
+        ("both", None, None),
+        ("cert", "key", None),
+        ("cert", None, "unencrypted key beside it"),
+        ("cert", "wrong", "is not the certificate of its key"),
+        ("nothing", "key", "are needed"),
+        ("both", "nothing", "are needed"),
+    ],
+)
+def test_a_certificate_that_cannot_be_shown_is_refused_before_anything_is_sent(
+    cert: str, key: str | None, refused: str | None, pem: dict[str, str]
+) -> None:
+    """Law: TLS's own reading of the files decides, at the flag that names them."""
+    given: dict[str, object] = {"--server-metrics": ["https://h:2"], "--server-metrics-cert": pem[cert]}
+    if key is not None:
+        given["--server-metrics-key"] = pem[key]
+    if refused is None:
+        build(None, given, environ={})
+        return
+    with pytest.raises(PlanError, match=refused) as caught:
+        build(None, given, environ={})
+    assert [one.where for one in caught.value.problems] == ["--server-metrics-cert"]
+
+
+@pytest.mark.parametrize("flag", ["--server-metrics-ca-file", "--ca-file"])
+def test_certificates_that_cannot_be_trusted_are_refused_before_anything_is_sent(
+    flag: str, pem: dict[str, str]
+) -> None:
+    """Law: a file without a certificate is none to trust, whoever is to be verified by it."""
+    given: dict[str, object] = {"--url": "https://h", "--server-metrics": ["https://h:2"]}
+    build(None, given | {flag: pem["ca"]}, environ={})
+    with pytest.raises(PlanError, match="holds no certificates") as caught:
+        build(None, given | {flag: pem["nothing"]}, environ={})
+    assert [one.where for one in caught.value.problems] == [flag]

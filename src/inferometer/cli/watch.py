@@ -155,6 +155,7 @@ def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
     """`read`: how all are read, by the names of the plan's server_metrics. Raises PlanError with everything that is wrong."""
     from pydantic import ValidationError
 
+    from inferometer.plan.certificates import faults
     from inferometer.plan.server_metrics import ServerMetrics
     from inferometer.run.scraping import endpoint_at, token_of
     from inferometer.telemetry.metrics.fetch import Fetcher
@@ -166,10 +167,8 @@ def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
         raise PlanError(
             [_problem(one["loc"], one["msg"]) for one in wrong.errors(include_input=False)]
         ) from None
-    for name in ("ca_file", "cert_file", "key_file"):
-        file = getattr(wanted, name)
-        if file is not None and not os.access(file, os.R_OK):
-            raise PlanError([Problem(FLAGS[name], "names a file that does not exist or cannot be read")])
+    if problems := [Problem(FLAGS[name], why) for name, why in faults(wanted, wanted)]:
+        raise PlanError(problems)
     for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
         if getattr(wanted, name) is not None and getattr(wanted, other) is None:
             raise PlanError([Problem(FLAGS[name], f"says nothing without {FLAGS[other]}")])

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
-from inferometer.plan import document, flags, rules, wording
+from inferometer.plan import certificates, document, flags, rules, wording
 from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
 from inferometer.plan.part import Values
@@ -287,10 +287,8 @@ def _scraped(wanted: ServerMetrics, environ: Mapping[str, str]) -> Iterator[Faul
                 (f"{key}.token_env",),
                 "names an environment variable that is not set (give its name, not the token)",
             )
-        for name in ("ca_file", "cert_file", "key_file"):
-            file = getattr(part, name)
-            if file is not None and not (os.path.isfile(file) and os.access(file, os.R_OK)):
-                yield Fault((f"{key}.{name}",), "names a file that does not exist or cannot be read")
+        for name, why in certificates.faults(part, wanted):
+            yield Fault((f"{key}.{name}",), why)
         for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
             if getattr(part, name) is not None and not (getattr(part, other) or getattr(wanted, other)):
                 yield Fault((f"{key}.{name}",), f"says nothing without {other}")
@@ -316,8 +314,10 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
         ("workload.file", workload.file and os.path.expanduser(workload.file)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
-            yield Fault((key,), "names a file that does not exist or cannot be read")
+            yield Fault((key,), certificates.MISSING)
+        elif name is not None and key == "target.tls_ca_file" and (why := certificates.untrusted(name)):
+            yield Fault((key,), why)
     if plan.trace is not None and plan.trace.file is not None:
         name = os.path.expanduser(plan.trace.file)
         if not (os.path.isfile(name) and os.access(name, os.R_OK)):
-            yield Fault(("trace.file",), "names a file that does not exist or cannot be read")
+            yield Fault(("trace.file",), certificates.MISSING)
