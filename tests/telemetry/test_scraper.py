@@ -300,3 +300,19 @@ def test_a_scraper_that_hangs_holds_up_no_load_and_did_start(tmp_path: Path) -> 
     assert ready is not None
     assert (ready.endpoints, ready.failures) == (1, {at(peer.port).shown: "timeout"})
     assert "no baseline within 0.2 s" in log.read_text()
+
+
+def test_a_scraper_that_reads_no_orders_holds_up_no_run(tmp_path: Path) -> None:
+    """Law: a job larger than the pipe and orders without end are handed over at once to a scraper that is stopped, and reach it
+    once it goes on."""
+    with Scraping(tmp_path / "log.txt", start_s=0.0) as scraping, scripted(counting(1)[0]) as peer:
+        os.kill(scraping.pid, signal.SIGSTOP)
+        place = Place(tmp_path, scraping)
+        place.brief(at(peer.port), secrets=[f"{number:064}" for number in range(4000)])
+        for _ in range(50):
+            scraping.mark("profiling", None)
+        os.kill(scraping.pid, signal.SIGCONT)
+        done = scraping.end()
+    assert done.failed is None
+    assert place.scrapes()[0].phase == "baseline"
+    assert place.scrapes()[-1].phase == "final"

@@ -187,7 +187,13 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
         store = collected(folder, facts)
         export(store, folder, plan, facts)
         translated = in_our_terms(store, plan, account)
-        return Exported(translated, endpoint_accounts(account, store, translated), [])
+        lacking = None if account is None else account.failed
+        notes = (
+            [f"the record of the server's metrics is incomplete: {lacking}"]
+            if isinstance(lacking, str)
+            else []
+        )
+        return Exported(translated, endpoint_accounts(account, store, translated), notes)
     except Exception as wrong:  # whatever it is: the run's own record stands without it
         with contextlib.suppress(OSError):
             said = printable_lines("".join(traceback.format_exception(wrong)))

@@ -6,7 +6,7 @@ Its life: read the Job; try every endpoint once (the baseline) and say Ready; th
 interval in between; at Finish a last one, and Done. When the parent is gone it writes down what it has and leaves.
 
 A thread an endpoint, so that one that hangs holds up no other. Their work is waiting, and a join and a decode a scrape; a body
-is not parsed here. The main thread appends what they brought to the record, one compressed frame a second.
+is not parsed here. What they bring goes to the record by a thread of its own (appender.py), one compressed frame a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import selectors
 import signal
 import threading
 import time
@@ -22,10 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 
 from inferometer.printable import guard_stderr
-from inferometer.telemetry.metrics import record
+from inferometer.telemetry.metrics.appender import Appender
 from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.scraper_messages import (
@@ -41,53 +39,12 @@ from inferometer.telemetry.metrics.scraper_messages import (
 
 NICE = 10
 """Whoever sends and stamps has the first call on a core."""
-FLUSH_S = 1.0
-"""At most so much is lost if this process is killed."""
-FLUSH_BYTES = 16 << 20
-"""Held at most, however much comes."""
+WRITE_S = 5.0
+"""At its end it waits so long for a disk that does not answer."""
 RETRY_S = 5.0
 """The longest pause before an endpoint that failed is tried again; it doubles from the interval on."""
-LEVEL = 1
-"""Of zstandard: scrapes are so alike that a higher one takes longer and saves little (docs/server-metrics.md)."""
 SHORTEST_SECRET = 6
 """Characters; a shorter one would be found in what is none."""
-
-
-class Appender:
-    """The record on disk, made when there is something to write. Lines are handed over by any thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._codec = pa.Codec("zstd", compression_level=LEVEL)
-        self._lock = threading.Lock()
-        self._waiting: list[Scrape] = []
-        self._size = 0
-        self.failed: str | None = None
-
-    def add(self, scrape: Scrape) -> None:
-        """Take one scrape."""
-        with self._lock:
-            self._waiting.append(scrape)
-            self._size += len(scrape.body or "")
-            if self._size > FLUSH_BYTES:
-                self._flush()
-
-    def flush(self) -> None:
-        """Hand what waits to the kernel, as one frame that can be read without any after it."""
-        with self._lock:
-            self._flush()
-
-    def _flush(self) -> None:
-        lines, self._waiting, self._size = self._waiting, [], 0
-        if not lines or self.failed is not None:
-            return
-        frame = self._codec.compress(b"".join(map(record.write, lines)), asbytes=True)
-        try:
-            self._path.parent.mkdir(exist_ok=True)
-            with self._path.open("ab") as file:
-                file.write(frame)
-        except OSError as cause:
-            self.failed = cause.strerror or type(cause).__name__
 
 
 class Post(threading.Thread):
@@ -211,6 +168,7 @@ class Scraper:
 
     def begin(self) -> None:
         """Start with the baseline."""
+        self.appender.start()
         for post in self._posts:
             post.start()
 
@@ -221,7 +179,9 @@ class Scraper:
                 return
         accounts = [post.account for post in self._posts]
         failures = {one.url: next(iter(one.errors)) for one in accounts if one.errors}
-        self._say(Ready(endpoints=sum(one.absent is None for one in accounts), failures=failures))
+        ready = Ready(endpoints=sum(one.absent is None for one in accounts), failures=failures)
+        # A parent that does not listen holds up no endpoint.
+        threading.Thread(target=self._say, args=(ready,), daemon=True).start()
 
     def order(self, order: Order) -> None:
         """Pass an order on to every endpoint."""
@@ -233,7 +193,7 @@ class Scraper:
         until = time.monotonic() + self._timeout_s
         for post in self._posts:
             post.join(max(0.0, until - time.monotonic()))
-        self.appender.flush()
+        self.appender.close(WRITE_S)
         accounts = [msgspec.structs.replace(post.account) for post in self._posts]
         return Done(endpoints=accounts, cpu_s=time.process_time(), failed=self.appender.failed)
 
@@ -249,35 +209,26 @@ def main() -> None:
     buffer, lock = b"", threading.Lock()
 
     def say(report: Report) -> None:
+        left = memoryview(msgspec.json.encode(report) + b"\n")
         with lock, contextlib.suppress(OSError):
-            os.write(1, msgspec.json.encode(report) + b"\n")
+            while left:
+                left = left[os.write(1, left) :]
 
     scraper: Scraper | None = None
-    with selectors.DefaultSelector() as selector:
-        selector.register(0, selectors.EVENT_READ)
-        flush_at = time.monotonic() + FLUSH_S
-        while True:
-            if selector.select(max(0.0, flush_at - time.monotonic())):
-                data = os.read(0, 1 << 16)
-                if not data:
-                    break
-                *lines, buffer = (buffer + data).split(b"\n")
-                for line in lines:
-                    if scraper is None:
-                        scraper = Scraper(msgspec.json.decode(line, type=Job), say)
-                        scraper.begin()
-                        continue
-                    order = msgspec.json.decode(line, type=Order)
-                    scraper.order(order)
-                    if isinstance(order, Finish):
-                        say(scraper.end())
-                        return
-            if time.monotonic() >= flush_at:
-                flush_at = time.monotonic() + FLUSH_S
-                if scraper is not None:
-                    scraper.appender.flush()
+    while data := os.read(0, 1 << 16):
+        *lines, buffer = (buffer + data).split(b"\n")
+        for line in lines:
+            if scraper is None:
+                scraper = Scraper(msgspec.json.decode(line, type=Job), say)
+                scraper.begin()
+                continue
+            order = msgspec.json.decode(line, type=Order)
+            scraper.order(order)
+            if isinstance(order, Finish):
+                say(scraper.end())
+                return
     if scraper is not None:
-        scraper.appender.flush()
+        scraper.appender.close(WRITE_S)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,9 @@ class Scraping:
         self._over = False
         with open(log, "ab") as sink:
             self._process = start("inferometer.telemetry.metrics.scraper", stderr=sink)
-        self._buffer = b""
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        self._unsent = self._buffer = b""
         self._reports: list[Report] = []
         self._job: Job | None = None
 
@@ -110,24 +112,46 @@ class Scraping:
         return Done(endpoints=unscraped, cpu_s=0.0, failed="the scraper died or hung; what it wrote is kept")
 
     def _tell(self, message: Job | Mark | Finish) -> None:
+        """Send it, or as much as the pipe takes: a scraper that reads no orders holds up no run."""
+        self._unsent += msgspec.json.encode(message) + b"\n"
+        self._send()
+
+    def _send(self) -> None:
+        """Send more of what the pipe has not taken yet."""
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # a scraper that is gone shows when it is listened to
-            self._process.stdin.write(msgspec.json.encode(message) + b"\n")
-            self._process.stdin.flush()
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._process.stdin.fileno(), self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:  # a scraper that is gone shows when it is listened to
+            self._unsent = b""
 
     def _hear(self, kind: type[Report], timeout_s: float) -> Report | None:
         """The first report of this kind; None if it does not come."""
         assert self._process.stdout is not None
         until = time.monotonic() + timeout_s
+        while not any(isinstance(report, kind) for report in self._reports):
+            self._send()
+            if not self._readable(until):
+                if time.monotonic() >= until:
+                    return None
+                continue
+            data = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not data:
+                self._over = True
+                return None
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
+            self._reports += [msgspec.json.decode(line, type=Report) for line in lines]
+        return next(report for report in self._reports if isinstance(report, kind))
+
+    def _readable(self, until: float) -> bool:
+        """Wait until there is a report to read, or room for more orders where some are left."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not any(isinstance(report, kind) for report in self._reports):
-                if not selector.select(max(0.0, until - time.monotonic())):
-                    return None
-                data = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not data:
-                    self._over = True
-                    return None
-                *lines, self._buffer = (self._buffer + data).split(b"\n")
-                self._reports += [msgspec.json.decode(line, type=Report) for line in lines]
-        return next(report for report in self._reports if isinstance(report, kind))
+            if self._unsent:
+                selector.register(self._process.stdin, selectors.EVENT_WRITE)
+            found = selector.select(max(0.0, until - time.monotonic()))
+        return any(key.fileobj is self._process.stdout for key, _ in found)
