@@ -360,3 +360,16 @@ def test_a_prefix_a_name_and_both_families_of_addresses_are_taken_apart() -> Non
         assert (found.host, found.port, found.base, found.host_header) == parts
     with pytest.raises(PeerError, match="does not resolve"):
         resolve(endpoint("http://a..b"), 1.0)
+
+
+def test_a_resolver_that_does_not_answer_ends_the_look_up_in_words() -> None:
+    """Law: the system's look-up has no limit of its own, and is not waited for beyond ours; the words name DNS."""
+    answered_now = threading.Event()
+
+    def hangs(*_: object, **__: object) -> list[tuple[object, ...]]:
+        answered_now.wait(30)
+        return []
+
+    with pytest.raises(PeerError, match=r"the name slow\.invalid is still being looked up: DNS"):
+        resolve(endpoint("http://slow.invalid"), 0.01, hangs)
+    answered_now.set()

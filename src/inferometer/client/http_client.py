@@ -21,21 +21,17 @@ import contextlib
 import json
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from inferometer.client.name_lookup import Addresses, NameLookup, NoAddress
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
 
 LARGEST = 64 << 20
 """Bytes of a response, unless a client is told otherwise."""
 READ_BYTES = 1 << 18
-
-Addresses = list[tuple[Any, ...]]
-"""As `socket.getaddrinfo` gives them."""
 
 
 class Unanswered(Exception):
@@ -116,8 +112,7 @@ class Client:
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._largest, self._parts = largest, parts
-        self._resolve = resolve
-        self._lookup: Future[Addresses] | None = None
+        self._lookup = NameLookup(host, port, resolve)
         self._idle: list[_Connection] = []
 
     def __enter__(self) -> Client:
@@ -229,30 +224,10 @@ class Client:
         raise Unanswered(reason, words)
 
     def _addresses(self, until: int) -> Addresses:
-        """Of the host. The system's call takes no limit of time, so a thread makes it; one that hangs is waited for again by
-        the next request, so that there is never more than one."""
-        lookup = self._lookup
-        if lookup is None:
-            lookup = self._lookup = Future()
-            threading.Thread(target=self._look_up, args=(lookup,), daemon=True).start()
         try:
-            failure = lookup.exception(_left(until))
-        except TimeoutError:
-            raise Unanswered("timeout", f"the name {self._host} is still being looked up") from None
-        self._lookup = None
-        if failure is None:
-            return lookup.result()
-        if isinstance(failure, OSError | UnicodeError):
-            raise Unanswered("unresolved", f"the name {self._host} has no address ({failure})") from None
-        raise failure
-
-    def _look_up(self, lookup: Future[Addresses]) -> None:
-        try:
-            found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
-        except Exception as failure:
-            lookup.set_exception(failure)
-        else:
-            lookup.set_result(found)
+            return self._lookup.addresses(until)
+        except NoAddress as cause:
+            raise Unanswered(cause.reason, cause) from None
 
     def _wrapped(self, sock: socket.socket) -> socket.socket:
         if self._tls is None:

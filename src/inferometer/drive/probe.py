@@ -17,11 +17,13 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
+from inferometer.client.name_lookup import Addresses, NameLookup, NoAddress
 from inferometer.drive.credentials import merged
 from inferometer.drive.exchange import COMPRESSED
 from inferometer.engines.answer import Answer, error_text
@@ -65,13 +67,16 @@ def _ascii_host(host: str) -> str:
         raise PlanError([Problem("--url", f"{host!r} is not a host name")]) from cause
 
 
-def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, ...]]:
-    """Family and address of the first of the host's addresses that takes a connection. Raises PeerError."""
+def resolve(
+    target: Endpoint, timeout_s: float, look_up: Callable[..., Addresses] = socket.getaddrinfo
+) -> tuple[int, tuple[str | int, ...]]:
+    """Family and address of the first of the host's addresses that takes a connection. `timeout_s`: for the look-up of the
+    name, and for each address. Raises PeerError."""
+    lookup = NameLookup(target.host, target.port, look_up)
     try:
-        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as cause:
-        why = cause.strerror if isinstance(cause, OSError) else "it is not a host name"
-        raise PeerError(f"{target.url}: the name {target.host} does not resolve ({why})") from cause
+        found = lookup.addresses(time.monotonic_ns() + int(timeout_s * 1e9))
+    except NoAddress as cause:
+        raise PeerError(f"{target.url}: {cause}") from cause
     tried: list[str] = []
     for family, kind, proto, _, address in found:
         with socket.socket(family, kind, proto) as sock:

@@ -35,7 +35,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from inferometer.client.http_client import Addresses, Client, Unanswered
+from inferometer.client.http_client import Client, Unanswered
+from inferometer.client.name_lookup import Addresses
 from inferometer.client.trust import context
 from inferometer.telemetry.metrics.scraper_messages import Endpoint
 
