@@ -83,3 +83,25 @@ def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], 
     said = capsys.readouterr().err
     assert "a[31mb" in said
     assert not {"\x1b", "\u202e"} & set(said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"--\x1b[2J{HOSTILE}no-such-option"],
+        [f"\x1b]0;title\x07{HOSTILE}no-such-command"],
+        ["run", f"--\x1b[31m{HOSTILE}x"],
+        ["report", "a", f"b\x9b31m{HOSTILE}\nError: forged"],
+        ["metrics", "replay", "x", "--start", f"1\x1b[2J{HOSTILE}"],
+    ],
+    ids=["option", "command", "flag", "argument", "value"],
+)
+def test_a_command_line_that_is_repeated_cannot_steer_the_terminal(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: usage errors repeat what was typed, or pasted, without control characters, on the line that is theirs."""
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert "Usage: " in said
+    assert not set(HOSTILE) & set(said)
+    assert "\nError: forged" not in said

@@ -12,6 +12,7 @@ import click
 import inferometer
 from inferometer.cli.outlet import tell
 from inferometer.errors import InferometerError, MachineError, PlanError, in_words, shortage_of
+from inferometer.printable import printable
 
 COMMANDS = {
     "run": "Measure a server and judge whether the numbers can be trusted.",
@@ -86,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as left:
         return left.exit_code
     except click.ClickException as wrong:
-        wrong.show()
+        _show(wrong)
         return 2
     except PlanError as wrong:
         count = len(wrong.problems)
@@ -111,6 +112,13 @@ def run(arguments: Sequence[str]) -> int:
         tell(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0
+
+
+def _show(wrong: click.ClickException) -> None:
+    """The library's own words, which repeat the command line."""
+    if isinstance(wrong, click.UsageError) and wrong.ctx is not None:
+        tell(f"{wrong.ctx.get_usage()}\nTry '{wrong.ctx.command_path} --help' for help.\n")
+    tell(f"Error: {printable(' '.join(wrong.format_message().split()))}")
 
 
 def _notes(wrong: BaseException) -> list[str]:

@@ -17,6 +17,7 @@ import click
 from inferometer.cli.command import Command, GroupedOption
 from inferometer.cli.outlet import say
 from inferometer.errors import PeerError, PlanError, Problem
+from inferometer.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -147,7 +148,7 @@ def drawn(looks: Sequence[Look]) -> RenderableType:
         table.add_column(justify="right", no_wrap=True)
         for name, value in lines(look):
             table.add_row(Text(name), Text(value, style="red" if look.wrong else ""))
-        parts += [Text(look.url, style="bold", overflow="ellipsis", no_wrap=True), table]
+        parts += [Text(printable(look.url), style="bold", overflow="ellipsis", no_wrap=True), table]
     return Group(*parts)
 
 
