@@ -21,6 +21,7 @@ from inferometer.documents.workload import DatasetFile, TextSource
 from inferometer.errors import PlanError
 from inferometer.plan.workload import StandardWorkload
 from inferometer.workload.datasets import pool, rows
+from inferometer.workload.datasets.files import find
 from inferometer.workload.datasets.functions import prompts
 from inferometer.workload.datasets.pool import Pool
 from inferometer.workload.datasets.preprocessing import LONGEST, Item
@@ -382,3 +383,19 @@ def test_other_lengths_over_a_dataset_are_cut_from_its_texts(tmp_path: Path, cl1
     for prompt in generate(StandardWorkload.model_validate(given), cl100k, 10, 1, "text", chat=True):
         assert prompt.sent == prompt.requested == 150 + prompt.shared
         assert "How tall is it?" in str(prompt.content)
+
+
+def test_a_directory_with_more_in_it_than_a_dataset_is_refused_without_looking_at_all_of_it(
+    tmp_path: Path,
+) -> None:
+    """Law: a root or a home is not walked through. Hidden directories count for nothing."""
+    (tmp_path / "part").mkdir()
+    rows = tmp_path / "part" / "rows.jsonl"
+    rows.write_text("{}\n")
+    (tmp_path / ".hidden").mkdir()
+    for number in range(3):
+        (tmp_path / f"{number}.txt").touch()
+        (tmp_path / ".hidden" / f"{number}.jsonl").touch()
+    assert find(str(tmp_path), None, most=5).paths == (rows,)
+    with pytest.raises(PlanError, match=r"is no dataset, or holds several: there are more than 3 files"):
+        find(str(tmp_path), None, most=3)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from inferometer.documents.workload import DatasetFile
 from inferometer.errors import PlanError, Problem
 
 KINDS = (".parquet", ".arrow", ".jsonl", ".json")
+MOST = 100_000
+"""Files and directories below a dataset's. Large ones have some ten thousand; a whole disk has millions."""
 _NOT_ROWS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -45,9 +48,10 @@ class Files:
         return path.name if path == self.base else path.relative_to(self.base).as_posix()
 
 
-def find(given: str, subset: str | None, cache: Path | None = None) -> Files:
+def find(given: str, subset: str | None, cache: Path | None = None, most: int = MOST) -> Files:
     """The files of a dataset. `subset`: of a directory only those in that folder, or that the glob matches; else PlanError.
-    `cache`: the folder of the Hugging Face cache; None: huggingface_hub's own."""
+    `cache`: the folder of the Hugging Face cache; None: huggingface_hub's own. `most`: entries of a directory that are
+    looked at."""
     path = Path(given).expanduser()
     if path.is_file():
         if subset is not None:
@@ -63,8 +67,7 @@ def find(given: str, subset: str | None, cache: Path | None = None) -> Files:
             )
         path = cached
     base, revision = _snapshot(path)
-    found = [one for one in sorted(base.rglob("*")) if one.is_file() and one.name not in _NOT_ROWS]
-    found = [one for one in found if not any(part.startswith(".") for part in one.relative_to(base).parts)]
+    found = _below(base, most)
     if subset is not None:
         found = [one for one in found if _matches(one.relative_to(base).as_posix(), subset)]
     for kind in KINDS:
@@ -72,6 +75,24 @@ def find(given: str, subset: str | None, cache: Path | None = None) -> Files:
             return Files(_name(path), revision, base, rows)
     where = f"{_name(path)}, subset {subset!r}," if subset else _name(path)
     raise refused(f"{where} holds no {', '.join(KINDS)} file")
+
+
+def _below(base: Path, most: int) -> list[Path]:
+    """The files of all kinds below a directory, in order, and in no hidden one. Links to directories are not followed. Raises
+    PlanError once it has looked at more entries than a dataset has."""
+    found: list[Path] = []
+    looked = 0
+    for folder, folders, names in os.walk(base):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        looked += len(folders) + len(names)
+        if looked > most:
+            raise refused(
+                f"{base}: is no dataset, or holds several: there are more than {most:,} files and directories below it. "
+                "Name the dataset's own directory"
+            )
+        kept = (name for name in names if name.lower().endswith(KINDS) and name not in _NOT_ROWS)
+        found += [Path(folder, name) for name in kept if not name.startswith(".")]
+    return sorted(path for path in found if path.is_file())
 
 
 def digests(files: Files) -> tuple[DatasetFile, ...]:

@@ -39,7 +39,6 @@ def load(
     Raises PlanError naming file, line or row, and field; also where nothing is left of it.
     """
     found = places.find(path, subset, cache)
-    parts = places.digests(found)
     reader = READERS[kind]
     sample: list[Item] = []
     left_out: Counter[str] = Counter()
@@ -62,6 +61,7 @@ def load(
     if not sample:
         why = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "there are none"
         raise refused(f"{found.name}: no text is left of {read} rows ({why})")
+    parts = places.digests(found)  # behind the rows: what is no dataset is refused at its first
     facts = Dataset(
         kind=kind,
         name=found.name,
