@@ -131,6 +131,10 @@ SHORTAGES = {
         "no more processes or threads can be started",
         "end other programs, or raise the limit (ulimit -u)",
     ),
+    "killed": (
+        "a process of the run was killed",
+        "see in the system's log (dmesg) whether that was for memory, and run again",
+    ),
 }
 """What ran out, and what to do. A folder that may not be written to is none of these: the user chose that folder."""
 

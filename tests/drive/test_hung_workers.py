@@ -14,6 +14,7 @@ from test_appended_schedule import job
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import More
 from inferometer.drive.worker_pool import Interrupt, WorkerPool
+from inferometer.errors import MachineError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Scheduled, write
 from inferometer.journal.schema import OUTCOME, Phase
@@ -85,3 +86,32 @@ def test_a_phase_against_a_server_that_hangs_can_be_stopped(tmp_path: Path) -> N
         assert len(pool.pids) == 2
     assert pool.outcome.dead == {}
     assert set(streams(folder, "worker", OUTCOME)["outcome"].to_pylist()) == {"cancelled"}
+
+
+def test_a_worker_killed_before_it_is_ready_leaves_the_run_to_the_others(tmp_path: Path) -> None:
+    """Law: it has died as one that is killed later has; the others' requests are all there."""
+    folder = RunFolder.create(tmp_path, "t", 0)
+    schedule(folder)
+    with scripted(answer) as peer, WorkerPool(2, folder.log) as pool:
+        os.kill(pool.pids[0], signal.SIGKILL)
+        pool.assign([job(folder, peer.port, worker, 2) for worker in range(2)])
+        pool.begin(Phase.MEASURE, ROWS)
+        pool.finish(Phase.MEASURE, lambda *_: None, Interrupt(0))
+    death = pool.outcome.dead[0]
+    assert set(pool.outcome.dead) == {0}
+    assert (death.sent, death.exit_code) == (0, -signal.SIGKILL)
+    assert sorted(streams(folder, "worker", OUTCOME)["index"].to_pylist()) == list(range(1, ROWS, 2))
+
+
+def test_workers_that_are_all_killed_before_they_are_ready_are_no_bug(tmp_path: Path) -> None:
+    """Law: nothing is left to measure with, the words name the signal, and the code is that of the machine."""
+    folder = RunFolder.create(tmp_path, "t", 0)
+    schedule(folder)
+    with scripted(answer) as peer, WorkerPool(2, folder.log) as pool:
+        for pid in pool.pids:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(
+            MachineError, match=r"worker 0 was killed \(SIGKILL\) before it was ready"
+        ) as caught:
+            pool.assign([job(folder, peer.port, worker, 2) for worker in range(2)])
+    assert caught.value.exit_code == 71

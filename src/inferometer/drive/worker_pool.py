@@ -10,6 +10,7 @@ import contextlib
 import os
 import select
 import selectors
+import signal
 import subprocess
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import msgspec
 
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.worker_messages import Failed, Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
-from inferometer.errors import InstrumentError, MachineError
+from inferometer.errors import SHORTAGES, InstrumentError, MachineError
 from inferometer.isolation import start
 from inferometer.journal.schema import Phase
 
@@ -29,6 +30,8 @@ LEAD_ROW_NS = 2_000
 """From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
 START_TIMEOUT_S = 30.0
 LEAVE_S = 20.0
+REAP_S = 5.0
+"""From the end of a process's output to its own."""
 SLICE_S = 0.25
 HANG_S = 120.0
 """A worker whose loop stands still for so long hangs, as does one that takes no order for so long. To begin a phase of
@@ -164,8 +167,8 @@ class WorkerPool:
         return [worker.process.pid for worker in self._workers if worker.alive]
 
     def assign(self, jobs: Sequence[Job]) -> None:
-        """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not, as MachineError if
-        the machine is short of something."""
+        """Give each worker its job and wait until all stand ready. One that is killed meanwhile has died, if others are ready.
+        Raises InstrumentError if one does not start, as MachineError if the machine is short of something or has killed all."""
         self._folder = Path(jobs[0].folder)
         self._counters = progress_counters.Counters.create(self._folder, len(jobs))
         for worker, job in zip(self._workers, jobs, strict=True):
@@ -173,16 +176,30 @@ class WorkerPool:
             if self._announced is not None:
                 worker.send(self._announced)
         ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
-        if len(ready) < len(self._workers):
+        if len(ready) < len(self._workers) and not (ready and self._others_killed(len(ready))):
             raise self._not_started()
+
+    def _others_killed(self, ready: int) -> bool:
+        """Whether all but so many workers were killed before they were ready: then the run goes on as it does without any that
+        is killed later."""
+        gone = [worker for worker in self._workers if not worker.alive]
+        killed = [worker for worker in gone if _ended_by(worker.process) is not None]
+        for worker in killed:
+            self._record_death(worker)
+        return len(killed) == len(gone) == len(self._workers) - ready
 
     def _not_started(self) -> InstrumentError:
         """The error of a pool of which a worker did not start. None is to write a journal of nothing at its end."""
+        gone = [worker for worker in self._workers if not worker.alive]
         for worker in self._workers:
             worker.process.kill()
             worker.alive = False
         failed = next((worker.failed for worker in self._workers if worker.failed is not None), None)
         if failed is None:
+            signals = [_ended_by(worker.process) for worker in gone]
+            if len(gone) == len(self._workers) and all(signals):
+                said = f"worker 0 was killed ({signals[0]}) before it was ready, and none is left"
+                return MachineError(f"{said}; {SHORTAGES['killed'][1]}", "killed")
             return InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
         if failed.shortage is None:
             return InstrumentError(
@@ -334,6 +351,16 @@ class WorkerPool:
                 self.outcome.interrupted = True
                 self.stop(drain)
         return reports
+
+
+def _ended_by(process: subprocess.Popen[bytes]) -> str | None:
+    """The signal that ended a process whose output has ended; None: it ended by itself, or lives on."""
+    try:
+        code = process.wait(timeout=REAP_S)
+    except subprocess.TimeoutExpired:
+        return None
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(-code, f"signal {-code}") if code < 0 else None
 
 
 class Interrupt:
