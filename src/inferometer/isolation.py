@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import IO
 
 import inferometer
+
+REAP_S = 5.0
+"""From the end of a process's output to its own."""
 
 _HANDED_ON = re.compile(
     r"PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TEMP|TMP"
@@ -63,3 +67,13 @@ def _folders(path: str) -> list[str]:
     return [
         os.path.abspath(one) for one in named if os.path.isabs(one) or Path(one).resolve() == own.resolve()
     ]
+
+
+def ended_by(process: subprocess.Popen[bytes]) -> str | None:
+    """The signal that ended a process whose output has ended; None: it ended by itself, or lives on."""
+    try:
+        code = process.wait(timeout=REAP_S)
+    except subprocess.TimeoutExpired:
+        return None
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(-code, f"signal {-code}") if code < 0 else None

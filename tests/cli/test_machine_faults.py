@@ -216,15 +216,17 @@ def test_the_end_of_a_terminal_interrupts_a_run_that_nohup_does_not_protect(
 
 
 def test_a_signal_to_all_processes_of_a_run_ends_no_worker_before_its_time(tmp_path: Path) -> None:
-    """A service that is stopped sends SIGTERM to each: the workers leave the end of the run to the command."""
+    """A service that is stopped sends SIGTERM to each: workers and server leave the end of the run to the command, and what is
+    in flight comes to its end."""
     process = start("run", *LOAD, "--requests", "100000", out=tmp_path)
     folder = wait_for_answers(process, tmp_path, 3)
-    for pid in (*workers_of(process).values(), process.pid):
+    for pid in (*(one.pid for one in psutil.Process(process.pid).children()), process.pid):
         os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=200)
     assert process.returncode == 130
     summary = json.loads((folder / "summary.json").read_bytes())
     assert not summary["instrument"]["dead_workers"]
+    assert not summary["requests"]["by_error"]
 
 
 def test_a_recovered_run_knows_of_a_worker_that_died_before(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import os
 import select
 import selectors
-import signal
 import subprocess
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import msgspec
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.worker_messages import Failed, Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import SHORTAGES, InstrumentError, MachineError
-from inferometer.isolation import start
+from inferometer.isolation import ended_by, start
 from inferometer.journal.schema import Phase
 
 LEAD_NS = 20_000_000
@@ -30,8 +29,6 @@ LEAD_ROW_NS = 2_000
 """From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
 START_TIMEOUT_S = 30.0
 LEAVE_S = 20.0
-REAP_S = 5.0
-"""From the end of a process's output to its own."""
 SLICE_S = 0.25
 HANG_S = 120.0
 """A worker whose loop stands still for so long hangs, as does one that takes no order for so long. To begin a phase of
@@ -183,7 +180,7 @@ class WorkerPool:
         """Whether all but so many workers were killed before they were ready: then the run goes on as it does without any that
         is killed later."""
         gone = [worker for worker in self._workers if not worker.alive]
-        killed = [worker for worker in gone if _ended_by(worker.process) is not None]
+        killed = [worker for worker in gone if ended_by(worker.process) is not None]
         for worker in killed:
             self._record_death(worker)
         return len(killed) == len(gone) == len(self._workers) - ready
@@ -196,7 +193,7 @@ class WorkerPool:
             worker.alive = False
         failed = next((worker.failed for worker in self._workers if worker.failed is not None), None)
         if failed is None:
-            signals = [_ended_by(worker.process) for worker in gone]
+            signals = [ended_by(worker.process) for worker in gone]
             if len(gone) == len(self._workers) and all(signals):
                 said = f"worker 0 was killed ({signals[0]}) before it was ready, and none is left"
                 return MachineError(f"{said}; {SHORTAGES['killed'][1]}", "killed")
@@ -351,16 +348,6 @@ class WorkerPool:
                 self.outcome.interrupted = True
                 self.stop(drain)
         return reports
-
-
-def _ended_by(process: subprocess.Popen[bytes]) -> str | None:
-    """The signal that ended a process whose output has ended; None: it ended by itself, or lives on."""
-    try:
-        code = process.wait(timeout=REAP_S)
-    except subprocess.TimeoutExpired:
-        return None
-    names = {one.value: one.name for one in signal.Signals}
-    return names.get(-code, f"signal {-code}") if code < 0 else None
 
 
 class Interrupt:

@@ -6,6 +6,7 @@ of the command line: it would take a fifth of the time in which this process sta
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -185,10 +186,10 @@ def _announce(url: str) -> None:
     sys.stdout.flush()
 
 
-def run(values: Values) -> int:
-    """Run the server with these values by name; the exit code."""
+def run(values: Values, *, heeding: bool = True) -> int:
+    """Run the server with these values by name; the exit code. `heeding`: signals end it."""
     try:
-        serve(options(values), _announce)
+        serve(options(values), _announce, heeding=heeding)
     except PlanError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -202,7 +203,12 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         sys.stderr.write(f"{error}; `inferometer serve --help` lists the options\n")
         return 2
-    return run(values)
+    ours = values["until_stdin_closes"]
+    if ours:
+        # Signals to a whole group of processes reach it too; the parent says when it ends.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    return run(values, heeding=not ours)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from inferometer.client.http_client import Client, Unanswered
-from inferometer.errors import InstrumentError
-from inferometer.isolation import start
+from inferometer.errors import SHORTAGES, InstrumentError, MachineError
+from inferometer.isolation import ended_by, start
 
 MODEL = "reference"
 _OPTIONS = ("--model", MODEL, "--until-stdin-closes")
@@ -36,12 +36,12 @@ class Embedded:
             self._process = start("inferometer.server", *_OPTIONS, *flags, stderr=sink)
 
     def url(self) -> str:
-        """Wait until it listens; its base URL. Raises InstrumentError."""
+        """Wait until it listens; its base URL. Raises InstrumentError, as MachineError where it was killed."""
         if self._url is None:
             assert self._process.stdout is not None
             line = self._process.stdout.readline().decode()
             if not line.startswith("listening "):
-                raise InstrumentError(
+                raise self._killed() or InstrumentError(
                     "the embedded server did not start; its reason is in log.txt of the run folder"
                 )
             self._url = line.split()[1]
@@ -62,10 +62,20 @@ class Embedded:
             with Client(host, port, {"Host": where.netloc}, timeout_s=_PATIENCE_S, largest=_TRUTH) as client:
                 answer = client.request(method, "/inferometer/truth")
         except Unanswered as cause:
-            raise InstrumentError(f"the reference server did not report its truth log: {cause}") from cause
+            gone = self._killed() if cause.reason in ("refused", "closed") else None
+            raise (
+                gone or InstrumentError(f"the reference server did not report its truth log: {cause}")
+            ) from cause
         if answer.status != 200 or answer.header(b"x-inferometer-forgotten") not in ("", "0"):
             raise InstrumentError("the reference server's truth log is not complete")
         return answer.body
+
+    def _killed(self) -> MachineError | None:
+        """The error of a server that is gone by a signal."""
+        name = ended_by(self._process)
+        if name is None:
+            return None
+        return MachineError(f"the embedded server was killed ({name}); {SHORTAGES['killed'][1]}", "killed")
 
     def __enter__(self) -> Embedded:
         """Use as a context manager."""

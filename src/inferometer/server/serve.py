@@ -18,8 +18,9 @@ from inferometer.workload.encodings import Cl100k
 _LAST_PORT = 65_535
 
 
-def serve(options: Options, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM, SIGINT, SIGHUP or, if asked for, the end of standard input. Call from the main thread.
+def serve(options: Options, announce: Callable[[str], None], *, heeding: bool = True) -> None:
+    """Serve until SIGTERM, SIGINT, SIGHUP, unless not `heeding` them, or, if asked for, the end of standard input. Call from
+    the main thread.
 
     `announce` is given the URL once connections are taken; requests are answered a quarter of a second later, when the
     tokenizer is loaded. Raises PlanError where the options cannot be carried out.
@@ -41,7 +42,7 @@ def serve(options: Options, announce: Callable[[str], None]) -> None:
             raise PlanError([Problem("--until-stdin-closes", "standard input is not a pipe")]) from error
     _allow_many_descriptors()
     outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # it was started to outlive its terminal
-    heeded = (signal.SIGTERM, signal.SIGINT, *(() if outlives else (signal.SIGHUP,)))
+    heeded = (signal.SIGTERM, signal.SIGINT, *(() if outlives else (signal.SIGHUP,))) if heeding else ()
     before = {number: signal.signal(number, lambda *_: server.stop()) for number in heeded}
     try:
         announce(_url(server, wrap is not None))
