@@ -147,3 +147,17 @@ def test_what_is_no_regular_file_of_the_folder_is_refused_by_name(
     message = capsys.readouterr().err
     assert reader.file in message
     assert "no regular file" in message or "leads out of" in message
+
+
+@pytest.mark.parametrize(("setting", "value"), [("noise", True), ("step_base_ns", "1"), ("no_such", 1)])
+def test_a_simulated_run_with_settings_that_make_no_engine_is_not_repeated(
+    setting: str, value: object, whole: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: a setting of another type or name is refused before an engine is made of it."""
+    folder = tmp_path / "copy"
+    shutil.copytree(whole[RUN], folder)
+    facts = json.loads((folder / "run.json").read_text())
+    facts["engine"]["settings"][setting] = value
+    (folder / "run.json").write_text(json.dumps(facts))
+    assert run(["rerun", str(folder), "--quiet", "--out", str(tmp_path / "out")]) == 2
+    assert "run.json: the engine's settings are damaged" in capsys.readouterr().err

@@ -54,10 +54,10 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
         from inferometer.simulation.engine import Chosen
 
         try:
-            # Made by name first, which refuses names that there are not; then by type.
-            Settings(**found.settings), ClientModel(**found.client)
             engine = Chosen(found.preset, from_data(found.settings, Settings))
             client = from_data(found.client, ClientModel)
+            # Made by name as well, which refuses names that there are not.
+            Settings(**found.settings), ClientModel(**found.client)
         except (TypeError, ValueError, ValidationError) as cause:
             raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
         simulated = simulate(found.plan, engine, out, Screen(quiet=quiet), client=client)
