@@ -244,3 +244,32 @@ def test_connect_ends_the_connection() -> None:
     (request,) = decode_every_way(b"CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\nGET ")
     assert isinstance(request, Request)
     assert not request.keep_alive
+
+
+START = b"POST / HTTP/1.1\r\nHost: h\r\n"
+FULL_WIDTH = "\uff15".encode()
+"""A digit to `int`, and none to HTTP."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        START + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        START + b"Transfer-Encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        START + b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        START + b"Transfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        START + b"Content-Length: " + FULL_WIDTH + b"\r\n\r\nhello",
+        START + b"Content-Length: \xb2\r\n\r\nhe",
+        START + b"Content-Length: 0_5\r\n\r\nhello",
+        START + b"Transfer-Encoding: chunked\r\n\r\n" + FULL_WIDTH + b"\r\nhello\r\n0\r\n\r\n",
+        START + b"Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
+    ],
+)
+def test_framing_that_h11_refuses_is_a_bad_request(data: bytes) -> None:
+    """Law: more than one coding, and digits that only a lenient reader takes for a length, frame nothing."""
+    partner = h11.Connection(h11.SERVER)
+    partner.receive_data(data)
+    with pytest.raises(h11.RemoteProtocolError):
+        while partner.next_event() not in (h11.NEED_DATA, h11.PAUSED):
+            pass
+    assert only_bad(decode_every_way(data)).status == 400

@@ -190,3 +190,50 @@ def test_one_connection_carries_many_responses_apart() -> None:
     assert (decoder.status, b"".join(decoder.body), decoder.complete) == (200, b"ok", True)
     assert decoder.header(b"retry-after") == ""
     assert decoder.header(b"content-type") == "text/event-stream"
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CODED = b"\r\n5\r\nhello\r\n0\r\n\r\n"
+FULL_WIDTH = "\uff15".encode()
+"""A digit to `int`, and none to HTTP."""
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" + CODED,
+        OK + b"Transfer-Encoding: chunked\r\ntransfer-encoding: chunked\r\n" + CODED,
+        OK + b"Transfer-Encoding: chunked\r\nX: y\r\nTransfer-Encoding: identity\r\n" + CODED,
+        OK + b"Transfer-Encoding: chunked, chunked\r\n" + CODED,
+        OK + b"Transfer-Encoding: gzip, chunked\r\n" + CODED,
+        OK + b"Content-Length: " + FULL_WIDTH + b"\r\n\r\nhello",
+        OK + b"Content-Length: \xb2\r\n\r\nhe",
+        OK + b"Content-Length: 0x5\r\n\r\nhello",
+        OK + b"Content-Length: 1_0\r\n\r\nhellohello",
+        OK + b"Content-Length: -5\r\n\r\nhello",
+        CHUNKED + FULL_WIDTH + b"\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"\xb2\r\nhe\r\n0\r\n\r\n",
+        CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"+5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"0_5\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 " + FULL_WIDTH * 3 + b" OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 20\xb2 OK\r\nContent-Length: 5\r\n\r\nhello",
+    ],
+)
+def test_framing_that_h11_refuses_is_refused(stream: bytes) -> None:
+    """Law: more than one coding, and digits that only a lenient reader takes for a length or a status, frame nothing, at
+    whatever cut: two readers would see two bodies."""
+    with pytest.raises(h11.RemoteProtocolError):
+        by_h11(stream)
+    for step in (len(stream), 1, 5):
+        decoder = ResponseDecoder()
+        with pytest.raises(BadResponse):
+            for i in range(0, len(stream), step):
+                decoder.feed(stream[i : i + step])
+
+
+def test_a_coding_among_the_trailers_is_none_of_the_head() -> None:
+    """Law: only the head of a response says how its body is framed."""
+    decoder = ResponseDecoder()
+    decoder.feed(CHUNKED + b"2\r\nok\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert (b"".join(decoder.body), decoder.complete) == (b"ok", True)

@@ -184,7 +184,7 @@ class Client:
                 decoder.feed(data)
                 taken += len(data)
                 declared = decoder.header(b"content-length")
-                over = declared.isdigit() and int(declared) > self._largest
+                over = declared.isdecimal() and int(declared) > self._largest
                 if taken > self._largest or (over and not self._parts):
                     part = _response(decoder, first, began) if self._parts else None
                     raise Unanswered("too_large", f"the answer has more than {self._largest} bytes", part)

@@ -6,6 +6,7 @@ llhttp cuts request line, headers and body. The rest, with the section of RFC 91
 | ---------------------------------------- | ------------------------------------------------------------- |
 | several requests in one read (9.3.2)     | one `Request` each, in order                                   |
 | HTTP/1.1 without exactly one Host (3.2)  | `BadRequest` 400                                               |
+| `Transfer-Encoding` but one `chunked`    | `BadRequest` 400 (6.1)                                         |
 | bytes that break the grammar (2.2)       | `BadRequest` 400                                               |
 | request line and headers above the limit | `BadRequest` 431                                               |
 | body above the limit                     | `BadRequest` 413, from its declared length if it has one       |
@@ -168,6 +169,9 @@ class RequestDecoder:
         self._in_head = False
         self._unfinished = 0
         names = [name for name, _ in self._headers]
+        codings = [value.strip().lower() for name, value in self._headers if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            self._stop(400, "a Transfer-Encoding other than one chunked")
         if self._parser.get_http_version() == "1.1":
             if names.count(b"host") != 1:
                 self._stop(400, "HTTP/1.1 needs exactly one Host header")

@@ -1,8 +1,8 @@
 """HTTP/1.1 responses on the client's side, sans-IO: llhttp (through httptools) plus what it leaves to its caller.
 
 llhttp cuts head, chunks and body. Left to us: interim 1xx responses are skipped, a body without a length ends with the
-connection (RFC 9112 section 6.3, rule 8), the head has a size limit, no transfer coding but `chunked` is known, and bytes after
-the end are a fault, since we never pipeline. Such a fault leaves `complete` set: the response before it is as it was.
+connection (RFC 9112 section 6.3, rule 8), the head has a size limit, no transfer coding but one `chunked` is known, and bytes
+after the end are a fault, since we never pipeline. Such a fault leaves `complete` set: the response before it is as it was.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ FRAMING_LIMIT = 1 << 20
 answer may have many."""
 
 
+_CODING = b"transfer-encoding"
 _AFTER_THE_END = "bytes after the end of the response"
 
 
@@ -48,16 +49,14 @@ class ResponseDecoder:
         "headers",
         "keep_alive",
         "on_body",
-        "on_header",
         "status",
     )
 
     def __init__(self) -> None:
         self.body: list[bytes] = []
         self._lines: dict[bytes, bytes] = {}
-        # Two of llhttp's callbacks are a container's own methods: no Python frame a chunk, none a header line.
+        # This callback of llhttp's is a container's own method: no Python frame a chunk.
         self.on_body = self.body.append
-        self.on_header = self._lines.setdefault
         self._parser: Any = httptools.HttpResponseParser(self)
         self.next()
 
@@ -118,6 +117,17 @@ class ResponseDecoder:
         if self.complete:
             raise BadResponse(_AFTER_THE_END)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the head, or of the trailers."""
+        if self._lines.setdefault(name, value) is not value and not self._headers_done:
+            self._repeated(name)
+
+    def _repeated(self, name: bytes) -> None:
+        """Another line of a name that the head has already. Of two codings each may be the one that somebody between us and the
+        server went by, and so none is known to frame the body."""
+        if name.lower() == _CODING:
+            raise BadResponse("several Transfer-Encoding lines")
+
     def on_headers_complete(self) -> None:
         """The head has ended."""
         status = self._parser.get_status_code()
@@ -127,11 +137,12 @@ class ResponseDecoder:
             # Copied now: trailers of a chunked body come the same way and are of no interest.
             headers = self.headers
             for name, value in self._lines.items():
-                headers.setdefault(name.lower(), value)
-            coding = headers.get(b"transfer-encoding", b"chunked")
-            if coding.rpartition(b",")[2].strip().lower() != b"chunked":
+                if headers.setdefault(name.lower(), value) is not value:
+                    self._repeated(name)
+            coding = headers.get(_CODING, b"chunked")
+            if coding.strip().lower() != b"chunked":
                 raise BadResponse(f"Transfer-Encoding: {coding.decode('latin-1')[:80]}")
-            framed = b"content-length" in headers or b"transfer-encoding" in headers
+            framed = b"content-length" in headers or _CODING in headers
             self._until_close = not framed and status not in (204, 304)
 
     def on_message_complete(self) -> None:
