@@ -165,3 +165,9 @@ def test_fairness_that_was_named_takes_no_workload_without_classes(quick: bool) 
     given = [f"fairness.classes={json.dumps(classes)}"]
     assert campaign(["fairness"], None, chosen, given, quick=quick).names == ("fairness",)
     assert "fairness" in campaign(["all"], None, chosen, quick=quick).names
+
+
+def test_lengths_of_long_contexts_are_measured_in_ascending_order() -> None:
+    """However they were given (draft 5.9.3), each once."""
+    found = campaign(["long-context"], None, None, ["long-context.lengths=[256, 64, 128, 64]"])
+    assert found.tests.long_context.lengths == (64, 128, 256)
