@@ -193,8 +193,10 @@ def judge(
     drawn: RequestStatistics | None = None,
     warm_up: WarmUp | None = None,
     tokenizer: TokenizerFacts | None = None,
+    arrival: ArrivalCheck | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
+    `arrival`: that of `arrival_comparison`, if already made.
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
     """
@@ -206,7 +208,7 @@ def judge(
         record=record,
         load_exact=exact,
         lateness=late,
-        arrivals=_arrival(plan, measurement, record, proved=proved),
+        arrivals=_arrival(plan, measurement, record, arrival, proved=proved),
         samples=checks.sample_counts(measurement),
         lookup=lookup,
         drawn=drawn,
@@ -264,7 +266,7 @@ def _duration(load: Load, sent: int, interrupted: bool) -> float | None:
 
 
 def _arrival(
-    plan: Plan, measurement: Measurement, record: Record, *, proved: bool
+    plan: Plan, measurement: Measurement, record: Record, made: ArrivalCheck | None, *, proved: bool
 ) -> tuple[Check, Check, Check]:
     """Rate, dispersion and lag-1 correlation. `proved`: each arrival left for its own
     instant, and late by no more than is accepted; then what these find is a note."""
@@ -273,7 +275,8 @@ def _arrival(
             measurement.requests.sent + measurement.requests.unaccounted
         )  # the lost ones are workers_alive's
         return replayed_checks(offered, record.replay.rows, interrupted=record.interrupted)
-    rate, dispersion, lag1 = arrival_checks(arrival_comparison(plan, measurement, record), proved=proved)
+    comparison = made or arrival_comparison(plan, measurement, record)
+    rate, dispersion, lag1 = arrival_checks(comparison, proved=proved)
     load, sent = plan.load, measurement.requests.sent
     dropped = 0
     if (

@@ -141,8 +141,8 @@ def assess(folder: RunFolder) -> Assessment:
         plan.load, _unmeasured(folder), record.t_taken, facts.warm_prefixes, server_metrics
     )
     lookup = _lookup(folder, facts)
-    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer)
     arrival = arrival_comparison(plan, measurement, record)
+    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival)
     slos = slo_outcomes(plan, measurement, record, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
