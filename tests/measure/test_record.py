@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_a_record_in_parts_is_the_record(
 def fields(record: Record) -> dict[str, Any]:
     """The columns of a record, each an array, those with two parts as two."""
     found: dict[str, Any] = {}
-    for name in Record.__slots__:
+    for name in (one.name for one in dataclasses.fields(record)):
         value = getattr(record, name)
         if isinstance(value, Column):
             found |= {f"{name}.values": value.values, f"{name}.valid": value.valid}

@@ -19,7 +19,6 @@ from inferometer.measure.load import (
     excused_ms,
     lateness_ms,
     parts_ns,
-    sent_rows,
 )
 from inferometer.measure.measurement import Measurement, Requests, Tokens
 from inferometer.measure.record import Record
@@ -388,7 +387,7 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     Where most requests opened a connection of their own although reuse was asked for, that share instead: nothing is kept.
     Where the server closed connections unannounced after one answer, the share of requests with a fresh one ahead of need.
     """
-    rows = sent_rows(record)
+    rows = record.sent_rows
     if plan.target.connection == "new" or not len(rows):
         return Check("stale_connections", "na", None, 0.0)
     retried = record.attempts[rows] > 1

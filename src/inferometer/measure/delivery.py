@@ -27,11 +27,11 @@ The gaps of a run are gaps between tokens (`direct`) if each of these holds, els
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from inferometer.measure.large_arrays import chosen, held_property, in_one, pieces, slices
 from inferometer.measure.record import Floats, Ints, Mask, counted
 from inferometer.measure.stats import percentile
 from inferometer.units import NS_PER_MS
@@ -65,11 +65,12 @@ LATE_MS = 1.0
 def late_ms(gaps: Floats) -> tuple[float, float]:
     """How late a read may have found packets together that came apart: LATE_MS, or half the median gap between what did not
     arrive together, if that is less; and the chance that a read which did find them together is less late than that, since a
-    read is as late as its last packet: that time over the median gap. `gaps` in ms, of all samples."""
-    apart = gaps[gaps >= TOGETHER_NS / NS_PER_MS]
+    read is as late as its last packet: that time over the median gap. `gaps` in ms, of all samples,
+    in ascending order."""
+    apart = gaps[np.searchsorted(gaps, TOGETHER_NS / NS_PER_MS) :]
     if not len(apart):
         return LATE_MS, 0.0
-    gap = float(np.median(apart))
+    gap = percentile(apart, 0.5)
     late = min(LATE_MS, gap / 2)
     return late, late / gap
 
@@ -81,54 +82,63 @@ class Chunks:
     arrivals: Ints
     offsets: Ints
 
-    @cached_property
+    @held_property
     def begins(self) -> Mask:
         """Which events are the first of a chunk."""
         found = np.ones(len(self.arrivals), np.bool_)
-        np.greater_equal(np.diff(self.arrivals), TOGETHER_NS, out=found[1:])
+        for part in slices(len(found) - 1):
+            steps = np.diff(self.arrivals[part.start : part.stop + 1])
+            np.greater_equal(steps, TOGETHER_NS, out=found[part.start + 1 : part.stop + 1])
         found[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
         return found
 
-    @cached_property
+    @held_property
     def chunk_offsets(self) -> Ints:
         """Sample i has chunks `chunk_offsets[i]` to `chunk_offsets[i + 1]`."""
         return np.concatenate(([0], np.cumsum(self.of_sample)))
 
-    @property
-    def events(self) -> Ints:
-        """Text events of each chunk."""
-        sizes: Ints = np.diff(np.flatnonzero(self.begins), append=len(self.arrivals))
-        return sizes
-
-    @property
+    @held_property
     def arrived(self) -> Ints:
         """When each chunk began to arrive, ns."""
-        return self.arrivals[self.begins]
+        return chosen(self.arrivals, self.begins)
 
-    @cached_property
+    @held_property
     def of_sample(self) -> Ints:
         """Chunks of each sample."""
         return counted(self.begins, self.offsets)
 
-    @cached_property
+    def _events(self, these: slice) -> Ints:
+        """Text events of each chunk, of the chunks that these events of whole samples make."""
+        begins = np.flatnonzero(self.begins[these])
+        sizes: Ints = np.diff(begins, append=these.stop - these.start)
+        return sizes
+
+    @held_property
     def first_events(self) -> Ints:
         """Text events of each sample's first chunk; 0 without text."""
-        some = self.of_sample > 0
-        found = np.zeros(len(some), np.int64)
-        found[some] = self.events[self.chunk_offsets[:-1][some]]
+        found = np.zeros(len(self.of_sample), np.int64)
+        for rows, events in pieces(self.offsets):
+            chunks = self.of_sample[rows]
+            first = np.cumsum(chunks) - chunks
+            found[rows][chunks > 0] = self._events(events)[first[chunks > 0]]
         return found
 
     @property
     def alone(self) -> Ints:
         """Text events of each sample that are a chunk of their own."""
-        return counted(self.events == 1, self.chunk_offsets)
+        return counted(self.begins & np.append(self.begins[1:], True), self.offsets)
 
     def tokens(self, tokens: Floats) -> Floats:
         """Tokens of each chunk, of samples that have `tokens`."""
         events = np.diff(self.offsets)
         each = np.divide(tokens, events, out=np.full(len(tokens), np.nan), where=events > 0)
-        spread: Floats = self.events * np.repeat(each, self.of_sample)
-        return spread
+        return in_one(
+            np.float64,
+            (
+                self._events(mine) * np.repeat(each[rows], self.of_sample[rows])
+                for rows, mine in pieces(self.offsets)
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

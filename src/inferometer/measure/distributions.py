@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.measure import stats
+from inferometer.measure.large_arrays import ordered
 from inferometer.measure.record import Floats
 from inferometer.measure.samples import Samples
 
@@ -36,14 +38,25 @@ class Distributions:
 
 def distributions(samples: Samples) -> Distributions:
     """Those of the samples; gaps are pooled."""
-    each = (samples.ttft, samples.itl, samples.tpot, samples.e2e, samples.chunk_gap)
-    return Distributions(*(quantiles(values) for values in each))
+    gaps = _of_ordered(samples.ordered_gaps)
+    direct = samples.itl_method == "direct"
+    return Distributions(
+        ttft_ms=quantiles(samples.ttft),
+        itl_ms=gaps if direct else None,
+        tpot_ms=quantiles(samples.tpot),
+        e2e_ms=quantiles(samples.e2e),
+        chunk_gap_ms=None if direct else gaps,
+    )
 
 
 def quantiles(values: Floats) -> Quantiles | None:
     """Quantiles of values in any order; NaN entries are none. None when nothing is left."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    return _of_ordered(ordered(values))
+
+
+def _of_ordered(values: Floats) -> Quantiles | None:
+    """The same of values in ascending order, without NaN."""
+    if not len(values):
         return None
-    found = np.quantile(known, np.array(PERCENT) / 100)
+    found = stats.quantiles(values, np.array(PERCENT) / 100)
     return Quantiles(PERCENT, tuple(float(f"{one:.{DIGITS}g}") for one in found.tolist()))

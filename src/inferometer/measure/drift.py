@@ -48,6 +48,7 @@ requests are at the same place.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -56,8 +57,9 @@ import numpy as np
 
 from inferometer.measure.backlog import first_texts
 from inferometer.measure.dependence import BINS, binned, long_run_variance
+from inferometer.measure.large_arrays import held, in_one, order_by, slices, times_in_order
 from inferometer.measure.load import Span, Sweep, within
-from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
 from inferometer.units import NS_PER_S
 
@@ -130,14 +132,18 @@ class Drift:
     conclusive: bool
 
 
-def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | None) -> Drift | None:
-    """Changes over the steady `span`; None without one. `slots`: of a closed loop."""
+def drift_of(
+    record: Record, samples: Samples, span: Span | None, slots: int | None, sweep: Sweep | None = None
+) -> Drift | None:
+    """Changes over the steady `span`; None without one. `slots`: of a closed loop; `sweep`: of the record, if at hand."""
     if span is None or not len(samples):
         return None
     load = Load(record)
     start = record.t_submit.values[record.measured & record.t_submit.valid].min()
     span = _after_first_wave(load, span, slots)
-    series: dict[Source, Timed] = {"request": request_series(record, samples, load, span)}
+    series: dict[Source, Timed] = {
+        "request": request_series(record, samples, load, span, sweep or Sweep(record))
+    }
     if samples.streamed:
         series["first_token"] = first_token_series(record, samples, load, span)
         series["token_gap"] = token_gap_series(samples, load, span)
@@ -167,17 +173,17 @@ class Load:
 
     def __init__(self, record: Record) -> None:
         rows = np.flatnonzero(record.of_load & record.t_submit.valid)
-        rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+        rows = held(rows[order_by(record.t_submit.values[rows], record.index[rows])])
         self.rows: Ints = rows
-        self.sent: Ints = record.t_submit.values[rows]
-        self.ended: Ints = record.t_end[rows]
-        self.first: Ints = first_texts(record)[rows]
+        self.sent: Ints = held(record.t_submit.values[rows])
+        self.ended: Ints = held(record.t_end[rows])
+        self.first: Ints = held(first_texts(record)[rows])
         cached = np.where(record.usage_cached.valid, record.usage_cached.values, 0)[rows]
-        self.prompt: Floats = np.maximum(record.input_tokens_sent[rows] - cached, 1).astype(np.float64)
+        self.prompt: Floats = held(np.maximum(record.input_tokens_sent[rows] - cached, 1).astype(np.float64))
 
     def in_flight(self, at_ns: Ints) -> Ints:
         """Requests sent by then and not ended."""
-        ended = np.searchsorted(np.sort(self.ended), at_ns, side="right")
+        ended = np.searchsorted(times_in_order(self.ended), at_ns, side="right")
         counted: Ints = np.searchsorted(self.sent, at_ns, side="right") - ended
         return counted
 
@@ -191,7 +197,7 @@ class Load:
         return self._present(self.ended, *amounts)
 
     def _present(self, until: Ints, *amounts: Floats) -> list[Floats]:
-        order = np.argsort(until, kind="stable")
+        order = order_by(until)
         gone = np.searchsorted(until[order], self.sent, side="right")
         done = (np.concatenate(([0.0], np.cumsum(one[order]))) for one in amounts)
         return [np.cumsum(one) - before[gone] for one, before in zip(amounts, done, strict=True)]
@@ -227,33 +233,35 @@ def first_token_series(record: Record, samples: Samples, load: Load, span: Span)
     requests, tokens = load.waiting()
     chosen = within(load.sent, span) & (values > 0) & (requests > 0)
     columns = (requests, tokens, load.in_flight(load.sent), load.prompt)
-    return Timed(
-        np.log(values[chosen]), load.sent[chosen], np.column_stack(columns)[chosen].astype(np.float64)
-    )
+    return Timed(held(np.log(values[chosen])), held(load.sent[chosen]), _beside(chosen, columns))
 
 
-def request_series(record: Record, samples: Samples, load: Load, span: Span) -> Timed:
+def request_series(record: Record, samples: Samples, load: Load, span: Span, sweep: Sweep) -> Timed:
     """The series `request` of the table above."""
     values, output = np.full(len(record), np.nan), np.zeros(len(record))
     values[samples.rows] = samples.e2e
     output[samples.rows] = np.nan_to_num(samples.counts.output, nan=1.0)
     values, output = values[load.rows], output[load.rows]
-    sweep = Sweep(record)
     lasted = np.maximum(load.ended - load.sent, 1) / NS_PER_S
-    beside = (sweep.integral(load.ended) - sweep.integral(load.sent)) / lasted
+    company = (sweep.integral(load.ended) - sweep.integral(load.sent)) / lasted
     chosen = within(load.sent, span) & (values > 0)
     columns = (
-        *(output, output * beside, load.prompt, load.sent_meanwhile()),
+        *(output, output * company, load.prompt, load.sent_meanwhile()),
         *load.present(np.ones(len(output)), load.prompt, output),
     )
-    return Timed(np.log(values[chosen]), load.sent[chosen], np.column_stack(columns)[chosen])
+    return Timed(held(np.log(values[chosen])), held(load.sent[chosen]), _beside(chosen, columns))
+
+
+def _beside(chosen: Mask, columns: Sequence[Ints | Floats]) -> Floats:
+    """The chosen rows of columns that stand beside each other."""
+    found: Floats = in_one(np.float64, (column[chosen] for column in columns))
+    return found.reshape(len(columns), -1).T
 
 
 def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
     """The series `token_gap` of the table above."""
-    chosen = np.flatnonzero((samples.gaps > 0) & within(samples.gap_ns, span))
-    chosen = chosen[:: -(-len(chosen) // GAPS_MOST) or 1]
-    chosen = chosen[np.argsort(samples.gap_ns[chosen], kind="stable")]
+    chosen = _usable_gaps(samples, span)
+    chosen = chosen[order_by(samples.gap_ns[chosen])]
     gaps, at_ns = samples.gaps[chosen], samples.gap_ns[chosen]
     bins = min(GAP_BINS, len(gaps) // GAPS_LEAST, len(samples) // GAP_REQUESTS)
     if bins < GAP_BINS_LEAST:
@@ -262,7 +270,7 @@ def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
     sizes = np.diff(edges)
     owner = np.searchsorted(samples.gap_offsets, chosen, side="right") - 1
     context = samples.counts.input[owner] + (chosen - samples.gap_offsets[owner])
-    first, last = np.sort(load.first), np.sort(load.ended)
+    first, last = times_in_order(load.first), times_in_order(load.ended)
     decoding = np.searchsorted(first, at_ns) - np.searchsorted(last, at_ns)
     columns = (decoding, decoding * context, load.in_flight(at_ns))
     means = [np.add.reduceat(column.astype(np.float64), edges[:-1]) / sizes for column in columns]
@@ -270,6 +278,20 @@ def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
     loads -= loads.mean(axis=0)
     quartiles = [np.quantile(gaps[low:high], 0.25, method="lower") for low, high in pairwise(edges)]
     return Timed(np.log(quartiles), at_ns[edges[:-1] + sizes // 2], np.column_stack((loads, loads**2)))
+
+
+def _usable_gaps(samples: Samples, span: Span) -> Ints:
+    """Places of the gaps above 0 that end in the span, or of every k-th of them, at most GAPS_MOST."""
+    usable = np.empty(len(samples.gaps), np.bool_)
+    for part in slices(len(usable)):
+        usable[part] = (samples.gaps[part] > 0) & within(samples.gap_ns[part], span)
+    step = -(-int(np.count_nonzero(usable)) // GAPS_MOST) or 1
+    found, seen = [np.zeros(0, np.int64)], 0
+    for part in slices(len(usable)):
+        here = part.start + np.flatnonzero(usable[part])
+        found.append(here[-seen % step :: step])
+        seen += len(here)
+    return np.concatenate(found)
 
 
 def given_load(values: Floats, load: Floats) -> Floats:
@@ -297,16 +319,40 @@ def proportional(values: Floats, load: Floats) -> Floats:
     blocks = max(1, min(BLOCKS, len(values) // BLOCK_LEAST))
     edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
     sizes = np.diff(edges)
-    terms = np.column_stack((np.ones(len(values)), load / np.maximum(load.mean(axis=0), 1e-9)))
+    scale = np.maximum(load.mean(axis=0), 1e-9)
     level, fit = np.zeros(len(values)), np.exp(values)
     for _ in range(TURNS):
         latency = np.exp(values - level)
-        effect, *_ = np.linalg.lstsq(terms / fit[:, None], latency / fit, rcond=1e-8)
-        fit = np.maximum(terms @ effect, FIT_LEAST * float(np.median(latency)))
+        parts = [*slices(len(values))]
+        relative = (
+            (_terms(load[part] / scale) / fit[part, None], latency[part] / fit[part]) for part in parts
+        )
+        effect = least_squares(relative)
+        fit = np.concatenate([_terms(load[part] / scale) @ effect for part in parts])
+        fit = np.maximum(fit, FIT_LEAST * float(np.median(latency)))
         by_block = np.add.reduceat(values - np.log(fit), edges[:-1]) / sizes
         level = np.repeat(by_block - by_block.mean(), sizes)
     left: Floats = values - np.log(fit)
     return left
+
+
+def _terms(load: Floats) -> Floats:
+    return np.column_stack((np.ones(len(load)), load))
+
+
+def least_squares(parts: Iterable[tuple[Floats, Floats]]) -> Floats:
+    """The coefficients of the terms by which values are closest to them, rows of both coming part by part. What is in front of
+    the last part is taken together in a triangle (QR), which has the same sums of squares."""
+    terms: Floats = np.zeros((0, 0))
+    values: Floats = np.zeros(0)
+    for more, of in parts:
+        if not len(values):
+            terms, values = more, of
+            continue
+        triangle = np.asarray(np.linalg.qr(np.column_stack((terms, values)), mode="r"))
+        rows = np.concatenate((triangle, np.column_stack((more, of))))
+        terms, values = rows[:, :-1], rows[:, -1]
+    return np.asarray(np.linalg.lstsq(terms, values, rcond=1e-8)[0], np.float64)
 
 
 TURNS = 6

@@ -25,8 +25,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inferometer.measure.load import Spans
-from inferometer.measure.record import Floats, between_ms
+from inferometer.measure.event_gaps import gaps_among
+from inferometer.measure.large_arrays import in_one, slices
+from inferometer.measure.load import Spans, connecting_of
+from inferometer.measure.record import Floats, Ints, between_ms
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import percentiles
 from inferometer.metrics.statistics import INTERVALS
@@ -93,11 +95,8 @@ def error_bounds(samples: Samples, spans: Spans) -> ErrorBounds | None:
 def own_lateness_ms(samples: Samples) -> Floats:
     """How late each sample's first byte left through the client: not waiting for a connection opened for it."""
     record, rows = samples.record, samples.rows
-    late = between_ms(record.t_intended, record.t_send)
-    plain = between_ms(record.t_connect, record.t_connected)
-    secured = between_ms(record.t_connect, record.t_tls)
-    connecting = np.where(record.opened, np.nan_to_num(np.fmax(plain, secured), nan=0.0), 0.0)
-    found: Floats = np.maximum(np.nan_to_num(late - connecting, nan=0.0), 0.0)[rows]
+    late = between_ms(record.t_intended[rows], record.t_send[rows]) - connecting_of(record, rows)
+    found: Floats = np.maximum(np.nan_to_num(late, nan=0.0), 0.0)
     return found
 
 
@@ -140,14 +139,8 @@ def _gap_bound(samples: Samples) -> Bound | None:
     waits, offsets = samples.gap_waits
     if not waits.any():
         return Bound(0.0, 0.0, 0.0, 0.0, 0.0)
-    sizes = np.diff(offsets)
-    some = sizes > 1
-    after = np.ones(len(waits), np.bool_)
-    after[offsets[:-1][sizes > 0]] = False  # an answer's first event ends no gap, and its last begins none
-    before = np.ones(len(waits), np.bool_)
-    before[offsets[1:][sizes > 0] - 1] = False
-    begun, ended = waits[before] / NS_PER_MS, waits[after] / NS_PER_MS
-    bound = _between(np.maximum(values - ended, 0.0), values, values + begun)
+    some = np.diff(offsets) > 1
+    bound = _between(*_widened(values, waits, offsets))
     if bound is None:
         return None
     outer = (waits[offsets[:-1][some]].sum(), waits[offsets[1:][some] - 1].sum())
@@ -155,10 +148,24 @@ def _gap_bound(samples: Samples) -> Bound | None:
     return Bound(mean, bound.p50, bound.p90, bound.p95, bound.p99)
 
 
-def _crossing(samples: Samples, start: int, end: int) -> float:
+def _widened(values: Floats, waits: Ints, offsets: Ints) -> tuple[Floats, Floats, Floats]:
+    """Gaps as short as they may have been, as they are, and as long as they may have been."""
+    lower = (
+        np.maximum(values[gaps] - mine[1:][ends] / NS_PER_MS, 0.0)
+        for gaps, mine, ends in gaps_among(waits, offsets)
+    )
+    upper = (values[gaps] + mine[:-1][ends] / NS_PER_MS for gaps, mine, ends in gaps_among(waits, offsets))
+    return in_one(np.float64, lower), values, in_one(np.float64, upper)
+
+
+def _crossing(samples: Samples, start: int, stop: int) -> float:
     """The more of the tokens that may have come before the span although they count, and those that may have come within it
     although they do not."""
-    at, tokens = samples.arrival_ns, samples.arrival_tokens
-    earlier = at - samples.arrival_wait_ns
-    out, into = (float(tokens[(at >= edge) & (earlier < edge)].sum()) for edge in (start, end))
-    return max(out, into)
+    arrivals, weights, waits = samples.arrival_ns, samples.arrival_tokens, samples.arrival_wait_ns
+    crossed = [0.0, 0.0]
+    for part in slices(len(arrivals)):
+        at, tokens = arrivals[part], weights[part]
+        earlier = at - waits[part]
+        for end, edge in enumerate((start, stop)):
+            crossed[end] += float(tokens[(at >= edge) & (earlier < edge)].sum())
+    return max(crossed)

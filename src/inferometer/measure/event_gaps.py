@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from inferometer.measure.large_arrays import in_one, pieces
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.units import NS_PER_MS
 
 
 def gaps_ms(text_ns: Ints, offsets: Ints) -> Floats:
     """Gaps between consecutive text events of one request, in ms (draft 5.4.3)."""
-    found: Floats = np.diff(text_ns)[_ends_gap(text_ns, offsets)] / NS_PER_MS
-    return found
+    each = (np.diff(times)[ends] / NS_PER_MS for _, times, ends in gaps_among(text_ns, offsets))
+    return in_one(np.float64, each)
 
 
 def gap_offsets(offsets: Ints) -> Ints:
@@ -21,18 +24,37 @@ def gap_offsets(offsets: Ints) -> Ints:
 
 def gap_ends(text_ns: Ints, offsets: Ints) -> Ints:
     """When each gap ended (ns)."""
-    return text_ns[1:][_ends_gap(text_ns, offsets)]
+    return in_one(np.int64, (times[1:][ends] for _, times, ends in gaps_among(text_ns, offsets)))
 
 
-def _ends_gap(text_ns: Ints, offsets: Ints) -> Mask:
+def gaps_among(events: Ints, offsets: Ints) -> Iterator[tuple[slice, Ints, Mask]]:
+    """Of some requests at a time: the place of their gaps, what `events` has of theirs, and which of them but the first end a
+    gap."""
+    at = 0
+    for rows, mine in pieces(offsets):
+        ends = _ends_gap(offsets[rows.start : rows.stop + 1] - mine.start)
+        count = int(np.count_nonzero(ends))
+        yield slice(at, at + count), events[mine], ends
+        at += count
+
+
+def _ends_gap(offsets: Ints) -> Mask:
     """Of all events but the first, which end a gap: a request's first event does not, so that TTFT stays out."""
-    within = np.ones(len(text_ns), np.bool_)
+    within = np.ones(int(offsets[-1]), np.bool_)
     within[offsets[:-1][np.diff(offsets) > 0]] = False
     return within[1:]
 
 
 def spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:
     """Each request's standard deviation (n - 1) and maximum of its gaps; NaN where undefined."""
+    jitter, longest = np.full(len(offsets) - 1, np.nan), np.full(len(offsets) - 1, np.nan)
+    for rows, mine in pieces(offsets):
+        here = offsets[rows.start : rows.stop + 1] - mine.start
+        jitter[rows], longest[rows] = _spread(gaps[mine], here)
+    return jitter, longest
+
+
+def _spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:
     sizes = np.diff(offsets)
     jitter, longest = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan)
     some = sizes > 0  # reduceat would give an empty request its neighbour's value

@@ -16,12 +16,14 @@ after the last first turn F, what such would have given is missing too. Without 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.measure.large_arrays import pieces, slices
 from inferometer.measure.load import Spans
-from inferometer.measure.record import Ints
+from inferometer.measure.record import Floats, Ints
 from inferometer.measure.samples import Samples
 from inferometer.measure.throughput import ARRIVALS
 
@@ -43,21 +45,29 @@ def filling(samples: Samples, spans: Spans) -> Filling | None:
     ramp, length, tail = steady.start - load.start, load.end - load.start, load.end - last
     shares = {}
     for name in ("output_tok_s", "input_tok_s", "request_s"):
-        arrivals = ARRIVALS[name](samples)
-        assert arrivals is not None  # goodput alone needs more than samples
-        at, weights = arrivals
-        after = at - (_of_arrivals(begins, samples) if name == "output_tok_s" else begins)
-        absent = np.maximum(np.minimum(after, length) - ramp, 0) + np.maximum(tail - after, 0)
-        whole = float(weights.sum()) * (steady.end - steady.start)
-        shares[name] = float(weights @ absent) / whole if whole else 0.0
+        absent, total = 0.0, 0.0
+        for after, weights in _ages(samples, name, begins):
+            missing = np.maximum(np.minimum(after, length) - ramp, 0) + np.maximum(tail - after, 0)
+            absent, total = absent + float(weights @ missing), total + float(weights.sum())
+        whole = total * (steady.end - steady.start)
+        shares[name] = absent / whole if whole else 0.0
     worst = max(shares, key=lambda name: shares[name])
     return Filling(worst, shares[worst])
 
 
-def _of_arrivals(values: Ints, samples: Samples) -> Ints:
-    """The value of the sample that each of `samples.arrival_ns` is of."""
-    each = samples.text_events
-    return np.concatenate((np.repeat(values, each), values[each == 0]))
+def _ages(samples: Samples, name: str, begins: Ints) -> Iterator[tuple[Ints, Floats]]:
+    """How long after its sample's beginning each of a rate's arrivals came, and what arrived; some at a time."""
+    arrivals = ARRIVALS[name](samples)
+    assert arrivals is not None  # goodput alone needs more than samples
+    at, weights = arrivals
+    if name != "output_tok_s":
+        for part in slices(len(at)):
+            yield at[part] - begins[part], weights[part]
+        return
+    for rows, events in pieces(samples.text_offsets):
+        yield at[events] - np.repeat(begins[rows], samples.text_events[rows]), weights[events]
+    whole = slice(int(samples.text_offsets[-1]), len(at))  # answers without an event
+    yield at[whole] - begins[samples.text_events == 0], weights[whole]
 
 
 def _begins(samples: Samples, end: int) -> tuple[Ints, int]:

@@ -32,8 +32,10 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer.measure.record import Floats, Ints
+from inferometer.measure.large_arrays import chosen, in_one, ordered, pieces, slices, variance_of
+from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.measure.samples import Samples
+from inferometer.measure.stats import percentile
 from inferometer.metrics.statistics import Stats
 
 Modality = Literal["unimodal", "multimodal", "undetermined"]
@@ -83,7 +85,7 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
         return None
     long = samples.counts.streamed >= LEAST_OUTPUT_TOKENS
     sizes = np.diff(samples.gap_offsets)
-    gaps = samples.gaps[np.repeat(long, sizes)]
+    gaps = samples.gaps if long.all() else chosen(samples.gaps, np.repeat(long, sizes))
     offsets: Ints = np.concatenate(([0], np.cumsum(sizes[long])))
     stats = samples.gaps_described(long)
     enough = len(gaps) >= LEAST_GAPS
@@ -117,14 +119,16 @@ def modes(gaps: Floats, offsets: Ints) -> tuple[float, ...]:
     zeros = (0.0,) if len(gaps) and 1 - some.mean() >= LEAST_SHARE else ()
     if not some.any():
         return zeros
-    x = np.log(gaps[some])
-    answer = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[some]
-    m = len(x) / _design_effect(x, answer)
+    x = in_one(np.float64, (np.log(gaps[part][some[part]]) for part in slices(len(gaps))))
+    m = len(x) / _design_effect(x, some, offsets)
     if m < LEAST_EFFECTIVE:
         return ()
     h = _bandwidth(x, m)
     low, width = float(x.min()) - 4 * h, BIN * h
-    counts = np.bincount(((x - low) / width).astype(np.int64))
+    bins = int((float(x.max()) - low) / width) + 1
+    counts = np.zeros(bins, np.int64)
+    for part in slices(len(x)):
+        counts += np.bincount(((x[part] - low) / width).astype(np.int64), minlength=bins)
     counts = np.append(
         counts, np.zeros(math.ceil(4 / BIN), np.int64)
     )  # room for the kernel, as there is below
@@ -132,18 +136,27 @@ def modes(gaps: Floats, offsets: Ints) -> tuple[float, ...]:
     return zeros + tuple(math.exp(low + (peak + 0.5) * width) for peak in peaks.tolist())
 
 
-def _design_effect(x: Floats, answer: Ints) -> float:
-    sizes = np.bincount(answer)
-    sums = np.bincount(answer, weights=x - x.mean())[sizes > 0]
-    answers, variance = len(sums), float(x.var())
+def _design_effect(x: Floats, some: Mask, offsets: Ints) -> float:
+    """`some`: of all gaps, those that `x` has."""
+    mean, at = float(x.mean()), 0
+    sizes, found = np.zeros(len(offsets) - 1, np.int64), np.zeros(len(offsets) - 1)
+    for rows, gaps in pieces(offsets):
+        each = np.diff(offsets[rows.start : rows.stop + 1])
+        answer = np.repeat(np.arange(len(each)), each)[some[gaps]]
+        sizes[rows] = np.bincount(answer, minlength=len(each))
+        found[rows] = np.bincount(answer, x[at : at + len(answer)] - mean, len(each))
+        at += len(answer)
+    sums = found[sizes > 0]
+    answers, variance = len(sums), variance_of(x)
     if answers < 2 or variance == 0:
         return 1.0
     return max(1.0, answers / (answers - 1) * float(sums @ sums) / (len(x) * variance))
 
 
 def _bandwidth(x: Floats, m: float) -> float:
-    low, high = np.percentile(x, [25, 75])
-    spread = min(float(x.std()), float(high - low) / 1.34)
+    ascending = ordered(x)
+    low, high = (percentile(ascending, p) for p in (0.25, 0.75))
+    spread = min(math.sqrt(variance_of(x)), (high - low) / 1.34)
     return max(LEAST_BANDWIDTH, 0.9 * spread * math.pow(m, -0.2))
 
 

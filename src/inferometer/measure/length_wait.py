@@ -38,6 +38,7 @@ from itertools import takewhile
 import numpy as np
 
 from inferometer.measure.delivery import BENT_MS, BENT_SHARE, LUMPED_SHARE
+from inferometer.measure.large_arrays import held
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.measure.samples import Samples
 
@@ -82,11 +83,11 @@ class Waits:
     def only(self, chosen: Mask | Ints) -> Waits:
         """Those that are chosen."""
         return Waits(
-            self.ttft[chosen],
-            self.tokens[chosen],
-            self.prompt[chosen],
-            self.pace[chosen],
-            self.kind[chosen],
+            held(self.ttft[chosen]),
+            held(self.tokens[chosen]),
+            held(self.prompt[chosen]),
+            held(self.pace[chosen]),
+            held(self.kind[chosen]),
         )
 
 
@@ -104,6 +105,8 @@ def length_wait(samples: Samples) -> LengthWait | None:
 
 def held_whole(waits: Waits) -> LengthWait | None:
     """The same of `waits`."""
+    if not len(waits) or (waits.tokens == waits.tokens[0]).all():  # of one length: it is no cause
+        return None
     sizes = (round(len(waits) * 2 ** (-step / 4)) for step in range(128))
     slowest_first = np.argsort(-waits.ttft, kind="stable")
     for size in takewhile(lambda size: size >= max(LEAST, LEAST_SHARE * len(waits)), sizes):

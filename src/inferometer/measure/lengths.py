@@ -36,6 +36,7 @@ from typing import Literal
 
 import numpy as np
 
+from inferometer.measure.large_arrays import ordered
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import mean_interval, percentile
@@ -325,7 +326,7 @@ def grown_share(sent: Floats, server: Floats) -> float | None:
 
 def spread(values: Floats) -> Spread | None:
     """Of values in any order; NaN entries are none. None where nothing is left."""
-    known = np.sort(values[~np.isnan(values)])
+    known = ordered(values)
     if not len(known):
         return None
     p50, p95, p99 = (percentile(known, p) for p in (0.5, 0.95, 0.99))

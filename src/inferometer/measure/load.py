@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from inferometer.journal.schema import Outcome
-from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms, counted
+from inferometer.measure.large_arrays import held, order_by, pieces, times_in_order
+from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms, counted, is_text
 from inferometer.measure.stats import describe
 from inferometer.measure.tokens import count
 from inferometer.metrics.statistics import Stats
@@ -66,12 +66,15 @@ class Sweep:
 
     def __init__(self, record: Record, until: Ints | None = None) -> None:
         rows = record.of_load & record.t_submit.valid
-        self.all_sends: Ints = np.sort(record.t_submit.values[rows])
-        self.sends: Ints = np.sort(record.t_submit.values[rows & record.measured])
-        self.begins: Ints = np.sort(
-            np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
+        self.all_sends: Ints = held(times_in_order(record.t_submit.values[rows]))
+        measured = rows & record.measured
+        self.sends: Ints = (
+            self.all_sends
+            if np.array_equal(rows, measured)
+            else held(times_in_order(record.t_submit.values[measured]))
         )
-        self.ends: Ints = np.sort((record.t_end if until is None else until)[rows])
+        self.begins: Ints = held(times_in_order(_begins(record)[rows]))
+        self.ends: Ints = held(times_in_order((record.t_end if until is None else until)[rows]))
         self._origin = int(self.begins[0]) if len(self.begins) else 0
         self._begin_sums = _sums(self._since(self.begins))
         self._end_sums = _sums(self._since(self.ends))
@@ -101,7 +104,12 @@ class Sweep:
 
 
 def _sums(values: Floats) -> Floats:
-    return np.concatenate(([0.0], np.cumsum(values)))
+    return held(np.concatenate(([0.0], np.cumsum(values))))
+
+
+def _begins(record: Record) -> Ints:
+    """When each request of the record began, of those that were sent."""
+    return np.where(record.opened, record.t_connect.values, record.t_send.values)
 
 
 def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | None) -> Spans:
@@ -134,7 +142,7 @@ def concurrency_but_for_failures(record: Record, span: Span) -> float | None:
     failed = rows & ~record.ok & ~ours
     if not failed.any():
         return None
-    begins = np.where(record.opened, record.t_connect.values, record.t_send.values)
+    begins = _begins(record)
     answered = rows & record.ok
     if not answered.any():
         return float("inf")
@@ -189,7 +197,7 @@ def _in_flight_when_sent(record: Record, slots: int | None = None) -> Ints:
     if slots is not None:
         next_ones = np.flatnonzero(record.of_load[order])[slots:]
         begins[next_ones] = np.minimum(sends, record.t_intended[order])[next_ones]
-    begun = np.searchsorted(np.sort(begins), sends, side="right")
+    begun = np.searchsorted(times_in_order(begins), sends, side="right")
     in_flight: Ints = begun - np.searchsorted(ends, sends, side="right")
     return in_flight[record.measured[order]]
 
@@ -230,22 +238,15 @@ class Causes:
     back_pressure: Stats
 
 
-def sent_rows(record: Record) -> Ints:
-    """Rows of the measured requests that were sent, in order of t_submit."""
-    rows = np.flatnonzero(record.measured & record.t_submit.valid)
-    ordered: Ints = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
-    return ordered
-
-
 def lateness_ms(record: Record) -> Floats:
     """t_submit - t_intended in ms, one entry a measured request that was sent, in order of t_submit."""
-    rows = sent_rows(record)
+    rows = record.sent_rows
     return between_ms(record.t_intended[rows], record.t_submit[rows])
 
 
 def parts_ns(record: Record) -> dict[str, Ints]:
     """The PARTS of `lateness_ms` in ns, in its order."""
-    rows = sent_rows(record)
+    rows = record.sent_rows
     marks = (
         record.t_intended[rows],
         record.t_taken[rows],
@@ -270,10 +271,17 @@ def causes(record: Record) -> tuple[Causes | None, dict[str, float] | None]:
 
 def connecting_ms(record: Record) -> Floats:
     """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where none was opened for the request."""
-    rows = sent_rows(record)
-    plain = between_ms(record.t_connect[rows], record.t_connected[rows])
-    secured = between_ms(record.t_connect[rows], record.t_tls[rows])
-    return np.where(record.opened[rows], np.nan_to_num(np.fmax(plain, secured), nan=0.0), 0.0)
+    return connecting_of(record, record.sent_rows)
+
+
+def connecting_of(record: Record, rows: Ints) -> Floats:
+    """The same of these rows."""
+    opened = record.opened[rows]
+    here, found = rows[opened], np.zeros(len(rows))
+    plain = between_ms(record.t_connect[here], record.t_connected[here])
+    secured = between_ms(record.t_connect[here], record.t_tls[here])
+    found[opened] = np.nan_to_num(np.fmax(plain, secured), nan=0.0)
+    return found
 
 
 def excused_ms(record: Record) -> Floats:
@@ -304,23 +312,84 @@ def tokens_in_flight(record: Record, span: Span | None, *, reference: bool) -> T
     """Tokens in flight over the span; None for an empty one. `reference`: counted as in `samples.take`."""
     if span is None or span.end <= span.start:
         return None
-    rows = np.flatnonzero(record.of_load & record.t_submit.valid)
-    counts = count(record, rows, reference=reference)
-    begins = np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
-    ends = record.t_end[rows]
-    events = record.event_is_text
-    sizes = counted(events, record.event_offsets)[rows]
-    mine = np.zeros(len(record), np.bool_)
-    mine[rows] = True
-    events &= np.repeat(mine, np.diff(record.event_offsets))
-    each = np.repeat(counts.output / np.maximum(sizes, 1), sizes)
-    at = record.event_ns[events]
-    held = float(counts.input @ _seconds(begins, ends, span)) + float(
-        each @ _seconds(at, np.repeat(ends, sizes), span)
-    )
-    gone = counts.input + np.where(sizes > 0, counts.output, 0.0)
-    peak = _peak((ends, begins, at), (-gone, counts.input, each), span)
-    return TokensInFlight(held / span.seconds, peak)
+    holding = _Holding(record, reference=reference)
+    seconds, first = zip(*(holding.over(part, span) for part in holding.parts), strict=True)
+    later = [min(first[number:], default=_NEVER) for number in range(1, len(first) + 1)]
+    return TokensInFlight(sum(seconds) / span.seconds, _peak(holding, later, span))
+
+
+_NEVER = int(np.iinfo(np.int64).max)
+
+
+Part = tuple[slice, slice]
+"""Rows of a record, and their events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Changes of the tokens in flight, and when they come."""
+
+    at: Ints
+    tokens: Floats
+
+    def only(self, these: Mask) -> Steps:
+        """Those of them."""
+        return Steps(self.at[these], self.tokens[these])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Steps]) -> Steps:
+        """All of them, one part behind the other."""
+        return cls(np.concatenate([one.at for one in parts]), np.concatenate([one.tokens for one in parts]))
+
+
+class _Holding:
+    """When tokens of the requests of a record come and go, for some of its rows at a time."""
+
+    def __init__(self, record: Record, *, reference: bool) -> None:
+        self._record = record
+        self._mine = record.of_load & record.t_submit.valid
+        rows = np.flatnonzero(self._mine)
+        counts = count(record, rows, reference=reference)
+        events = counted(record.event_is_text, record.event_offsets)[rows]
+        self._begins = held(_begins(record))
+        self._input = self._of_all(rows, counts.input)
+        self._output = self._of_all(rows, np.where(events > 0, counts.output, 0.0))
+        self._each = self._of_all(rows, counts.output / np.maximum(events, 1))
+        self.parts: list[Part] = list(pieces(record.event_offsets))
+
+    def _of_all(self, rows: Ints, values: Floats) -> Floats:
+        found = np.zeros(len(self._record))
+        found[rows] = values
+        return held(found)
+
+    def steps(self, part: Part) -> tuple[Steps, Steps, Steps]:
+        """Requests that end, requests that begin, and text that comes."""
+        rows, mine = part[0], self._mine[part[0]]
+        prompts, answers = self._input[rows][mine], self._output[rows][mine]
+        events, owners = self._texts(part)
+        return (
+            Steps(self._record.t_end[rows][mine], -(prompts + answers)),
+            Steps(self._begins[rows][mine], prompts),
+            Steps(events, self._each[rows][owners]),
+        )
+
+    def _texts(self, part: Part) -> tuple[Ints, Ints]:
+        """Instants of text events, and the number of each one's row within the part."""
+        rows, events = part
+        sizes = np.diff(self._record.event_offsets[rows.start : rows.stop + 1])
+        owners = np.repeat(np.arange(rows.stop - rows.start, dtype=np.int32), sizes)
+        texts = is_text(self._record.event_class[events]) & self._mine[rows][owners]
+        return self._record.event_ns[events][texts], owners[texts]
+
+    def over(self, part: Part, span: Span) -> tuple[float, int]:
+        """Tokens times the seconds for which they were there within the span; and the first instant of the part."""
+        rows, mine = part[0], self._mine[part[0]]
+        begins, ends = self._begins[rows], self._record.t_end[rows]
+        at, owners = self._texts(part)
+        prompts = float(self._input[rows][mine] @ _seconds(begins[mine], ends[mine], span))
+        answers = float(self._each[rows][owners] @ _seconds(at, ends[owners], span))
+        first = min(int(one.min(initial=_NEVER)) for one in (begins[mine], ends[mine], at))
+        return prompts + answers, first
 
 
 def _seconds(begins: Ints, ends: Ints, span: Span) -> Floats:
@@ -330,22 +399,24 @@ def _seconds(begins: Ints, ends: Ints, span: Span) -> Floats:
     return np.maximum(lasted, 0, out=lasted) / NS_PER_S
 
 
-PEAK_PARTS = 8
-"""Parts of the span whose instants are put in order one after the other: together they would take much memory."""
+def _peak(holding: _Holding, later: Sequence[int], span: Span) -> float:
+    """The most at any instant of the span. What begins the instant another ends takes its place: ends come first.
 
-
-def _peak(times: Sequence[Ints], amounts: Sequence[Floats], span: Span) -> float:
-    """The most at any instant of the span. What begins the instant another ends takes its place: `times` has ends first."""
-    held = sum(float(one[at <= span.start].sum()) for at, one in zip(times, amounts, strict=True))
-    most = max(0.0, held)  # what there was when the span began
-    edges = span.start + np.linspace(0, span.end - 1 - span.start, PEAK_PARTS + 1).astype(np.int64)
-    for low, high in pairwise(edges.tolist()):
-        inside = [(at > low) & (at <= high) for at in times]
-        at, steps = (
-            np.concatenate([one[here] for one, here in zip(each, inside, strict=True)])
-            for each in (times, amounts)
-        )
-        if len(at):
-            sums = held + np.cumsum(steps[np.argsort(at, kind="stable")])
-            held, most = float(sums[-1]), max(most, float(sums.max()))
+    `later`: of each part, the first instant of those behind it. What comes before is put in order and left behind: as rows are
+    in the order in which they were due, that is nearly all of the part.
+    """
+    waiting = [Steps(np.zeros(0, np.int64), np.zeros(0))] * 3
+    now, most, done = 0.0, 0.0, 0
+    for part, following in zip(holding.parts, later, strict=True):
+        if done >= span.end:
+            break
+        found = [Steps.joined(pair) for pair in zip(waiting, holding.steps(part), strict=True)]
+        waiting = [steps.only(steps.at >= following) for steps in found]
+        due = Steps.joined([steps.only(steps.at < following) for steps in found])
+        order = order_by(due.at)
+        levels = np.cumsum(np.append(now, due.tokens[order]))
+        begun, ended = np.searchsorted(due.at[order], (span.start, span.end - 1), side="right")
+        if following > span.start:
+            most = max(most, float(levels[begun : ended + 1].max()))
+        now, done = float(levels[-1]), following
     return most

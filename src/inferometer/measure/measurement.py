@@ -25,6 +25,7 @@ from inferometer.measure.drift import Drift, drift_of
 from inferometer.measure.filling import Filling, filling
 from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
+from inferometer.measure.large_arrays import order_by
 from inferometer.measure.length_wait import LengthWait, length_wait
 from inferometer.measure.lengths import (
     NOTHING_PROBED,
@@ -282,7 +283,7 @@ def measure(
         first_event_classes=_first_event_classes(record, samples),
         steady=steady(record, samples, sweep, parts.steady, told, closed=closed),
         filling=filling(samples, parts) if _sends_regardless(plan, record, users) else None,
-        drift=drift_of(record, samples, parts.steady, slots),
+        drift=drift_of(record, samples, parts.steady, slots, sweep),
         backlogs=backlogs(record, sweep, parts.load, told, streamed=bool(plan.target.stream)),
         in_flight_tokens=tokens_in_flight(record, parts.steady or parts.load, reference=_reference(plan)),
         itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
@@ -349,7 +350,7 @@ def _requests(record: Record, samples: Samples, slots: int | None, *, waiting: b
 def _effective_outcomes(record: Record) -> float:
     """Successes and failures in order of their ends, as a series of ones and zeros."""
     ended = np.flatnonzero(record.measured)
-    order = ended[np.lexsort((record.ok[ended], record.t_end[ended]))]
+    order = ended[order_by(record.t_end[ended], record.ok[ended].astype(np.int64))]
     ok = record.ok[order].astype(np.float64)
     return len(ok) * min(1.0, effective_size(series) / len(series)) if len(series := binned(ok)) else 0.0
 

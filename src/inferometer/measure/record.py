@@ -30,8 +30,8 @@ from inferometer.errors import RecordError
 from inferometer.journal import text_counts
 from inferometer.journal.schema import EventClass, Outcome, Phase
 from inferometer.measure.event_waits import event_waits
+from inferometer.measure.large_arrays import Appended, held, held_property, order_by, pieces
 from inferometer.measure.record_columns import (
-    Gathered,
     GatheredColumn,
     GatheredLists,
     GatheredNames,
@@ -51,7 +51,6 @@ TimestampSource = Literal["kernel", "user", "virtual", "modelled"]
 or as the kernel of a client that reads late would have stamped them."""
 
 TEXT_CLASSES = (EventClass.CONTENT, EventClass.REASONING, EventClass.TOOL_CALL)
-_IS_TEXT = np.isin(np.arange(256), TEXT_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ class Death:
     shortage: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """Every request that ended, warm-up included, and the workers' pulses.
 
@@ -278,11 +277,17 @@ class Record:
         mask: Mask = self.t_connect.valid & (self.t_connect.values >= self.t_taken)
         return mask
 
+    @held_property
+    def sent_rows(self) -> Ints:
+        """Rows of the measured requests that were sent, in order of t_submit."""
+        rows = np.flatnonzero(self.measured & self.t_submit.valid)
+        ordered: Ints = rows[order_by(self.t_submit.values[rows], self.index[rows])]
+        return ordered
+
     @property
     def event_is_text(self) -> Mask:
         """Per event: does it carry generated text, white space included?"""
-        mask: Mask = _IS_TEXT[self.event_class]
-        return mask
+        return is_text(self.event_class)
 
     @classmethod
     def from_tables(
@@ -375,12 +380,12 @@ class _Parts:
     def __init__(self, source: TimestampSource) -> None:
         self._source = source
         names = ("phase", "worker", "text_lossy", "text_unseen", "text_words", *_REQUIRED, *_FIRSTS)
-        self._ints = {name: Gathered(np.int64) for name in names}
+        self._ints = {name: Appended(np.int64) for name in names}
         columns = ("request_class", "text_chars", "text_bytes", *_NULLABLE)
         self._columns = {name: GatheredColumn() for name in columns}
         self._names = {name: GatheredNames() for name in ("outcome", "finish_reason")}
         self._events, self._emitted = GatheredLists(np.int64), GatheredLists(np.int64)
-        self._classes, self._waits = Gathered(np.uint8), Gathered(np.int64)
+        self._classes, self._waits = Appended(np.uint8), Appended(np.int64)
         self._waits_known = True
 
     def add(self, part: pa.Table) -> None:
@@ -428,7 +433,7 @@ class _Parts:
         fields["emitted_ns"], fields["emitted_offsets"] = self._emitted.whole()
         fields["event_class"], waits = self._classes.whole(), self._waits.whole()
         known = fields["waits_known"] = self._waits_known
-        fields["event_wait_ns"] = waits if known else np.zeros(len(waits), np.int64)
+        fields["event_wait_ns"] = waits if known else np.broadcast_to(np.int64(0), len(waits))
         return fields
 
 
@@ -470,15 +475,28 @@ def _classed(column: Column, names: Sequence[str]) -> Labels:
     codes = np.where(column.valid, column.values, -1)
     if bool((codes >= len(names)).any()):
         raise RecordError("the record is damaged: a request is of a class that has no name")
-    return Labels(codes, tuple(names))
+    return Labels(held(codes), tuple(names))
+
+
+def is_text(classes: NDArray[np.uint8]) -> Mask:
+    """Which of these events carry generated text."""
+    found: Mask = classes == int(TEXT_CLASSES[0])
+    for kind in TEXT_CLASSES[1:]:
+        found |= classes == int(kind)
+    return found
 
 
 def counted(chosen: Mask, offsets: Ints) -> Ints:
     """How many of each row's entries are `chosen`; row i owns `chosen[offsets[i]:offsets[i + 1]]`."""
     found = np.zeros(len(offsets) - 1, np.int64)
-    some = offsets[1:] > offsets[:-1]  # reduceat would give an empty row its neighbour's entry
-    if some.any():
-        found[some] = np.add.reduceat(chosen.view(np.uint8), offsets[:-1][some], dtype=np.int32)
+    if not chosen.any():
+        return found
+    for rows, entries in pieces(offsets):
+        starts = offsets[rows] - entries.start
+        some = offsets[rows.start + 1 : rows.stop + 1] > offsets[rows]
+        if some.any():  # reduceat would give an empty row its neighbour's entry
+            these = chosen[entries].view(np.uint8)
+            found[rows][some] = np.add.reduceat(these, starts[some], dtype=np.int32)
     return found
 
 

@@ -1,8 +1,7 @@
 """From Arrow to numpy: the columns of a record, taken from its parts one after the other.
 
-A record may be larger than memory, and is never held as a table: of each part the columns in use are kept as arrays, as narrow
-as Arrow has them, and put together at the end. A column that holds one value throughout (a load without conversations has many)
-becomes a view of that value, which takes no memory.
+A record may be larger than memory, and is never held as a table: of each part the columns in use are kept as arrays, in a file
+where they come to much (large_arrays.py), and put together at the end.
 """
 
 from __future__ import annotations
@@ -16,48 +15,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from inferometer.errors import RecordError
+from inferometer.measure.large_arrays import Appended, held
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Array = NDArray[Any]
 
 
-class Gathered:
-    """Arrays of one column, part by part."""
-
-    def __init__(self, kind: type[np.generic]) -> None:
-        self._kind = kind
-        self._parts: list[Array] = []
-
-    def add(self, part: Array) -> None:
-        """The next part."""
-        one = part[:1]
-        self._parts.append(np.broadcast_to(one, len(part)) if len(part) and (part == one).all() else part)
-
-    def whole(self) -> Array:
-        """All parts as one array, after which this is empty."""
-        parts, self._parts = self._parts, []
-        parts = [part for part in parts if len(part)]
-        rows = sum(map(len, parts))
-        ones = [part[0] for part in parts]
-        if ones and all(one == ones[0] for one in ones) and all(not part.strides[0] for part in parts):
-            return np.broadcast_to(np.asarray(ones[0], self._kind), rows)
-        if len(parts) == 1:
-            return parts[0].astype(self._kind, copy=False)
-        made = np.empty(rows, self._kind)
-        at = 0
-        while parts:
-            part = parts.pop(0)
-            made[at : at + len(part)] = part
-            at += len(part)
-        return made
-
-
 class GatheredColumn:
     """A column that may hold nulls: values, 0 where null, and which are valid."""
 
     def __init__(self) -> None:
-        self._values, self._valid = Gathered(np.int64), Gathered(np.bool_)
+        self._values, self._valid = Appended(np.int64), Appended(np.bool_)
 
     def add(self, column: pa.ChunkedArray) -> None:
         """The next part."""
@@ -73,7 +42,7 @@ class GatheredNames:
     """A column of strings: a code a row, -1 for null, and the names in order of their first appearance."""
 
     def __init__(self) -> None:
-        self._codes = Gathered(np.int64)
+        self._codes = Appended(np.int64)
         self._names: dict[str, int] = {}
 
     def add(self, column: pa.ChunkedArray) -> None:
@@ -93,7 +62,7 @@ class GatheredLists:
     """A column of lists: the values of all rows behind each other, and where each row begins."""
 
     def __init__(self, kind: type[np.generic]) -> None:
-        self._values, self._sizes = Gathered(kind), Gathered(np.int32)
+        self._values, self._sizes = Appended(kind), Appended(np.int32)
 
     def add(self, values: Array, offsets: Ints) -> None:
         """The next part."""
@@ -105,7 +74,7 @@ class GatheredLists:
         sizes = self._sizes.whole()
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
-        return self._values.whole(), offsets
+        return self._values.whole(), held(offsets)
 
 
 def chunked(table: pa.Table, name: str) -> pa.ChunkedArray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.measure.large_arrays import held
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 
@@ -47,11 +48,11 @@ def request_times(record: Record, samples: Samples) -> RequestTimes:
     rows = rows[order]
     told = record.usage_cached.valid[rows] & ~np.isnan(samples.counts.server_input[order])
     return RequestTimes(
-        record.index[rows],
-        record.request_class.codes[rows].astype(np.int64),
-        samples.counts.input[order],
-        samples.ttft[order],
-        samples.e2e[order],
-        np.where(told, record.usage_cached.values[rows], np.nan).astype(np.float64),
-        record.input_tokens_shared[rows].astype(np.float64),
+        held(record.index[rows]),
+        held(record.request_class.codes[rows].astype(np.int64)),
+        held(samples.counts.input[order]),
+        held(samples.ttft[order]),
+        held(samples.e2e[order]),
+        held(np.where(told, record.usage_cached.values[rows], np.nan).astype(np.float64)),
+        held(record.input_tokens_shared[rows].astype(np.float64)),
     )

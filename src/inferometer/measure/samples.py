@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -56,9 +57,19 @@ from inferometer.measure.delivery import (
     late_ms,
 )
 from inferometer.measure.event_gaps import divide, gap_ends, gap_offsets, gaps_ms, spread
+from inferometer.measure.large_arrays import (
+    chosen,
+    held,
+    held_property,
+    in_one,
+    joined,
+    order_by,
+    ordered,
+    pieces,
+    times_in_order,
+)
 from inferometer.measure.load_states import LoadStates, load_states
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms, counted
-from inferometer.measure.record_columns import Array
 from inferometer.measure.span_tokens import span_tokens
 from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.tokens import Counts, count, single_token_share
@@ -95,12 +106,13 @@ class Samples:
         self.native = native
         self.objectives = objectives
         self._reference = reference
-        self.rows: Ints = np.flatnonzero(record.samples) if rows is None else rows
+        self.rows: Ints = held(np.flatnonzero(record.samples)) if rows is None else rows
         self.counts: Counts = count(record, self.rows, reference=reference)
-        self._submit, self._intended = record.t_submit[self.rows], record.t_intended[self.rows]
-        self._end = record.t_end[self.rows]
-        self._text_ns, self._offsets, self._text_wait_ns = _text_events(record, self.rows)
-        self.text_events: Ints = np.diff(self._offsets)
+        submit = record.t_submit[self.rows]
+        self._submit = Column(held(submit.values), submit.valid)
+        self._intended, self._end = held(record.t_intended[self.rows]), held(record.t_end[self.rows])
+        self._text_ns, self.text_offsets, self._text_wait_ns = _text_events(record, self.rows)
+        self.text_events: Ints = held(np.diff(self.text_offsets))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,30 +133,29 @@ class Samples:
             rows=rows,
         )
 
-    @cached_property
+    @held_property
     def first_text_ns(self) -> Ints:
         """Arrival of the first text event; of an answer without one, its end."""
-        return np.where(self.text_events > 0, _pick(self._text_ns, self._offsets[:-1]), self._end)
+        return np.where(self.text_events > 0, _pick(self._text_ns, self.text_offsets[:-1]), self._end)
 
-    @cached_property
+    @held_property
     def last_text_ns(self) -> Ints:
         """Arrival of the last text event; of an answer without one, its end."""
-        return np.where(self.text_events > 0, _pick(self._text_ns, self._offsets[1:] - 1), self._end)
+        return np.where(self.text_events > 0, _pick(self._text_ns, self.text_offsets[1:] - 1), self._end)
 
-    @cached_property
+    @held_property
     def order(self) -> Ints:
         """The samples in order of sending."""
-        ordered: Ints = np.lexsort((self._end, self._intended, self._submit.values))
-        return ordered
+        return order_by(self._submit.values, self._intended, self._end)
 
     @cached_property
     def states(self) -> LoadStates:
         """The states of the load that the samples met, by the number of requests in flight right after each send."""
         sent, measured = self.record.t_submit.valid, self.record.measured[self.record.t_submit.valid]
         begins, ends = self.record.t_submit.values[sent], self.record.t_end[sent]
-        sends = np.sort(begins[measured])
-        in_flight = np.searchsorted(np.sort(begins), sends, "right") - np.searchsorted(
-            np.sort(ends), sends, "right"
+        sends = times_in_order(begins[measured])
+        in_flight = np.searchsorted(times_in_order(begins), sends, "right") - np.searchsorted(
+            times_in_order(ends), sends, "right"
         )
         lives = (ends - begins)[measured].astype(np.float64)
         span = float(sends[-1] - sends[0]) if len(sends) else 0.0
@@ -158,10 +169,10 @@ class Samples:
         waits = known if len(known) else self.e2e
         return float(waits.max() - waits.mean()) if len(waits) else 0.0
 
-    def described(self, values: Floats, chosen: Mask | None = None, *, waits: bool = False) -> Stats | None:
-        """Statistics of one value a sample (NaN: undefined), of those `chosen`. `waits`: a wait for the server is part of the
-        value, in ms."""
-        order = self.order if chosen is None else self.order[chosen[self.order]]
+    def described(self, values: Floats, these: Mask | None = None, *, waits: bool = False) -> Stats | None:
+        """Statistics of one value a sample (NaN: undefined), of all or of `these`. `waits`: a wait for the server is part of
+        the value, in ms."""
+        order = self.order if these is None else self.order[these[self.order]]
         return describe(values[order], self.states, self.wait_ms if waits else 0.0)
 
     def pooled_described(self, name: str) -> Stats | None:
@@ -171,16 +182,16 @@ class Samples:
         values, at_ns = self.pooled[name]
         return describe_at(values, at_ns, self.states)
 
-    def gaps_described(self, chosen: Mask) -> Stats | None:
-        """Statistics of the gaps of the samples `chosen`, pooled."""
-        if chosen.all():
+    def gaps_described(self, these: Mask) -> Stats | None:
+        """Statistics of the gaps of these samples, pooled."""
+        if these.all():
             return self._all_gaps_described
-        mine = np.repeat(chosen, np.diff(self.gap_offsets))
-        return describe_at(self.gaps[mine], self.gap_ns[mine], self.states)
+        mine = np.repeat(these, np.diff(self.gap_offsets))
+        return describe_at(chosen(self.gaps, mine), chosen(self.gap_ns, mine), self.states)
 
     @cached_property
     def _all_gaps_described(self) -> Stats | None:
-        return describe_at(self.gaps, self.gap_ns, self.states)
+        return describe_at(self.gaps, self.gap_ns, self.states, self.ordered_gaps)
 
     @cached_property
     def _visible(self) -> Column:
@@ -189,7 +200,7 @@ class Samples:
     def _nth_event(self, nth: Ints) -> Column:
         return _nth_event(self.record, self.rows, nth, self.streamed)
 
-    @cached_property
+    @held_property
     def ttft(self) -> Floats:
         """Draft 5.1.3.1."""
         return between_ms(self._submit, self._visible)
@@ -238,7 +249,7 @@ class Samples:
         """TTFT from the due instant."""
         return between_ms(self._intended, self._visible)
 
-    @cached_property
+    @held_property
     def e2e(self) -> Floats:
         """To the last text event."""
         return between_ms(self._submit, self.last_text_ns)
@@ -253,7 +264,7 @@ class Samples:
         """To the end of the response."""
         return between_ms(self._submit, self._end)
 
-    @cached_property
+    @held_property
     def tpot(self) -> Floats:
         """Time per output token."""
         if not self.streamed:
@@ -261,7 +272,7 @@ class Samples:
         paces = _tpot(self.first_text_ns, self.last_text_ns, self.span_tokens)
         return np.where(bent_pace(self.chunks), np.nan, paces)
 
-    @cached_property
+    @held_property
     def span_tokens(self) -> Floats:
         """Output tokens from each sample's first text event to its last; NaN where it cannot be told."""
         return span_tokens(self.record, self.rows, self.counts.streamed, self.counts.source)
@@ -269,18 +280,23 @@ class Samples:
     @cached_property
     def chunks(self) -> Chunks:
         """What arrived together."""
-        return Chunks(self._text_ns, self._offsets)
+        return Chunks(self._text_ns, self.text_offsets)
 
-    @cached_property
+    @held_property
     def event_gaps(self) -> Floats:
         """Gaps between neighbouring text events of one answer, whatever they hold."""
-        return gaps_ms(self._text_ns, self._offsets)
+        return gaps_ms(self._text_ns, self.text_offsets)
+
+    @held_property
+    def ordered_event_gaps(self) -> Floats:
+        """The same in ascending order."""
+        return ordered(self.event_gaps)
 
     @cached_property
     def _late_ms(self) -> tuple[float, float]:
-        return late_ms(self.event_gaps)
+        return late_ms(self.ordered_event_gaps)
 
-    @cached_property
+    @held_property
     def read_late(self) -> Mask:
         """Which samples the client read so late that tokens may have been merged. Where the record says which reads held
         several packets, a late read of one packet is none of them: its stamp is the kernel's."""
@@ -294,13 +310,17 @@ class Samples:
     def _longest_wait_ns(self) -> Ints:
         """Of the text events of each sample that were read together with a later one."""
         longest = np.zeros(len(self), np.int64)
-        if not len(self._text_ns):
+        if not self._text_wait_ns.any():
             return longest
-        some = self.text_events > 0
-        together = np.append(np.diff(self._text_ns) == 0, False)
-        together[self._offsets[1:][some] - 1] = False  # what follows is another answer's
-        waits = np.where(together, self._text_wait_ns, 0)
-        longest[some] = np.maximum.reduceat(waits, self._offsets[:-1][some])
+        for rows, events in pieces(self.text_offsets):
+            at, ends = self._text_ns[events], self.text_offsets[rows.start + 1 : rows.stop + 1] - events.start
+            some = self.text_events[rows] > 0
+            together = np.append(np.diff(at) == 0, False)
+            together[ends[some] - 1] = False  # what follows is another answer's
+            waits = np.where(together, self._text_wait_ns[events], 0)
+            if some.any():
+                starts = self.text_offsets[rows] - events.start
+                longest[rows][some] = np.maximum.reduceat(waits, starts[some])
         return longest
 
     @cached_property
@@ -315,7 +335,7 @@ class Samples:
         """Least share of text events that hold one token; None where it is not known, or nothing was streamed."""
         return single_token_share(self.text_events, self.carried) if self.streamed else None
 
-    @cached_property
+    @held_property
     def carried(self) -> Floats:
         """The tokens that each sample's events carry; NaN where not known. That is the server's doing, so its own count says
         it, where there is one; but they are never fewer than its text has words."""
@@ -330,18 +350,23 @@ class Samples:
         """What the gaps of this run are."""
         return itl_method(self.single_token_share, self.delivery)
 
-    @cached_property
+    @held_property
     def gaps(self) -> Floats:
         """Gaps of all samples, pooled, between tokens or between chunks by `itl_method`: sample i owns
         `gaps[gap_offsets[i]:gap_offsets[i + 1]]`."""
         return self.event_gaps if self.streamed and self.itl_method == "direct" else gaps_ms(*self._between)
 
-    @cached_property
+    @held_property
+    def ordered_gaps(self) -> Floats:
+        """`gaps` in ascending order."""
+        return self.ordered_event_gaps if self.gaps is self.event_gaps else ordered(self.gaps)
+
+    @held_property
     def gap_offsets(self) -> Ints:
         """Whose gaps are whose: see gaps."""
         return gap_offsets(self._between[1])
 
-    @property
+    @held_property
     def gap_ns(self) -> Ints:
         """When each of the gaps in `gaps` ended, on the run's clock."""
         return gap_ends(*self._between)
@@ -350,17 +375,17 @@ class Samples:
     def _between(self) -> tuple[Ints, Ints]:
         """Between which instants the gaps lie, and whose each is by their offsets."""
         if not self.streamed:
-            return np.zeros(0, np.int64), np.zeros_like(self._offsets)
+            return np.zeros(0, np.int64), np.zeros_like(self.text_offsets)
         if self.itl_method == "direct":
-            return self._text_ns, self._offsets
+            return self._text_ns, self.text_offsets
         return self.chunks.arrived, self.chunks.chunk_offsets
 
     @property
     def gap_waits(self) -> tuple[Ints, Ints]:
         """How much earlier than its stamp each event or chunk may have come between which the gaps lie (ns); their offsets."""
         if self.itl_method == "direct":
-            return self._text_wait_ns, self._offsets
-        return self._text_wait_ns[self.chunks.begins], self.chunks.chunk_offsets
+            return self._text_wait_ns, self.text_offsets
+        return chosen(self._text_wait_ns, self.chunks.begins), self.chunks.chunk_offsets
 
     @property
     def first_wait_ns(self) -> Ints:
@@ -372,12 +397,12 @@ class Samples:
     @property
     def last_wait_ns(self) -> Ints:
         """The same of each sample's last text event."""
-        return np.where(self.text_events > 0, _pick(self._text_wait_ns, self._offsets[1:] - 1), 0)
+        return np.where(self.text_events > 0, _pick(self._text_wait_ns, self.text_offsets[1:] - 1), 0)
 
     @property
     def arrival_wait_ns(self) -> Ints:
         """The same of each of `arrival_ns`. An answer that came whole came with its last packet."""
-        return _behind(self._text_wait_ns, np.zeros(int((self.text_events == 0).sum()), np.int64))
+        return joined(self._text_wait_ns, np.zeros(int((self.text_events == 0).sum()), np.int64))
 
     @property
     def itl(self) -> Floats:
@@ -417,13 +442,13 @@ class Samples:
             return np.zeros(0), np.zeros(0, np.int64)
         stamps, offsets = _ragged_rows(self.record.emitted_ns, self.record.emitted_offsets, self.rows)
         gaps, sizes = gaps_ms(stamps, offsets), np.diff(gap_offsets(offsets))
-        # Stamps of a clock that was set back are none.
-        back = np.repeat(np.arange(len(self)), sizes)[gaps < 0]
         stamped = np.diff(offsets) == self.text_events
-        stamped[back] = False
-        arrivals, arrival_offsets = _ragged_rows(self._text_ns, self._offsets, np.flatnonzero(stamped))
+        stamped &= (
+            counted(gaps < 0, gap_offsets(offsets)) == 0
+        )  # stamps of a clock that was set back are none
+        arrivals, arrival_offsets = _ragged_rows(self._text_ns, self.text_offsets, np.flatnonzero(stamped))
         kept = np.repeat(stamped, sizes)
-        return gaps[kept], gap_ends(arrivals, arrival_offsets)
+        return chosen(gaps, kept), gap_ends(arrivals, arrival_offsets)
 
     @cached_property
     def _distributed_gaps(self) -> tuple[Floats, Ints]:
@@ -437,13 +462,14 @@ class Samples:
         zeros = np.nan_to_num(tokens).astype(np.int64) - chunks.of_sample
         known = (zeros >= 0) & (chunks.of_sample > 0)
         of_known = np.repeat(known, np.diff(self.gap_offsets))
-        gaps, at = self.gaps[of_known], self.gap_ns[of_known]
+        gaps, at = chosen(self.gaps, of_known), chosen(self.gap_ns, of_known)
         zeros_at = np.repeat(self.first_text_ns[known], zeros[known])
-        return np.concatenate((gaps, np.zeros(len(zeros_at)))), np.concatenate((at, zeros_at))
+        return joined(gaps, np.zeros(len(zeros_at))), joined(at, zeros_at)
 
     @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:
-        return spread(self.gaps, self.gap_offsets)
+        jitter, longest = spread(self.gaps, self.gap_offsets)
+        return held(jitter), held(longest)
 
     @property
     def jitter(self) -> Floats:
@@ -480,16 +506,16 @@ class Samples:
         """TLS handshake, likewise."""
         return between_ms(self.record.t_connected, self.record.t_tls)[self.rows]
 
-    @property
+    @held_property
     def arrival_ns(self) -> Ints:
         """Arrivals of output tokens: a request's n tokens spread evenly over its text events, or all at its end when it was not
         streamed."""
-        return _behind(self._text_ns, self._end[self.text_events == 0])
+        return joined(self._text_ns, self._end[self.text_events == 0])
 
-    @property
+    @held_property
     def arrival_tokens(self) -> Floats:
         """How many tokens arrived at each of `arrival_ns`."""
-        return _arrival_tokens(self.text_events, self.counts.output)
+        return _arrival_tokens(self.text_offsets, self.counts.output)
 
 
 def values_of(samples: Samples, name: str) -> Floats:
@@ -502,13 +528,11 @@ def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints, Ints]:
     """Arrivals of the text events of `rows`, their offsets, and how much earlier each may have come."""
     wanted = np.zeros(len(record), np.bool_)
     wanted[rows] = True
-    keep = record.event_is_text & np.repeat(wanted, np.diff(record.event_offsets))
+    keep = record.event_is_text
+    keep &= np.repeat(wanted, np.diff(record.event_offsets))
     counts = counted(keep, record.event_offsets)[rows]
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    waits = record.event_wait_ns
-    # One value throughout takes no memory, and its copy shall not either.
-    kept = waits[keep] if waits.strides[0] else np.broadcast_to(waits[:1].sum(), int(offsets[-1]))
-    return record.event_ns[keep], offsets, kept
+    offsets = held(np.concatenate(([0], np.cumsum(counts))))
+    return chosen(record.event_ns, keep), offsets, chosen(record.event_wait_ns, keep)
 
 
 def _ragged_rows(values: Ints, offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -516,7 +540,7 @@ def _ragged_rows(values: Ints, offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     wanted = np.zeros(len(offsets) - 1, np.bool_)
     wanted[rows] = True
     sizes = np.diff(offsets)
-    return values[np.repeat(wanted, sizes)], np.concatenate(([0], np.cumsum(sizes[rows])))
+    return chosen(values, np.repeat(wanted, sizes)), np.concatenate(([0], np.cumsum(sizes[rows])))
 
 
 def _pick(values: Ints, at: Ints) -> Ints:
@@ -548,12 +572,9 @@ def _tpot(first: Ints, last: Ints, tokens: Floats) -> Floats:
     return np.where(last > first, divide((last - first) / NS_PER_MS, np.maximum(tokens - 1.0, 0.0)), np.nan)
 
 
-def _arrival_tokens(events: Ints, tokens: Floats) -> Floats:
+def _arrival_tokens(offsets: Ints, tokens: Floats) -> Floats:
     """How many output tokens arrived at each event, and with each whole answer: token sums are kept."""
-    share = np.repeat(divide(tokens, events.astype(np.float64)), events)
-    return _behind(share, tokens[events == 0])
-
-
-def _behind(values: Array, more: Array) -> Array:
-    """Values, and more behind them; no copy where there are none."""
-    return np.concatenate((values, more)) if len(more) else values
+    events = np.diff(offsets)
+    each = divide(tokens, events.astype(np.float64))
+    shares = (np.repeat(each[rows], events[rows]) for rows, _ in pieces(offsets))
+    return in_one(np.float64, chain(shares, [tokens[events == 0]]))

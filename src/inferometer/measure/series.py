@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from inferometer.journal.schema import Outcome
+from inferometer.measure.large_arrays import ordered, slices
 from inferometer.measure.load import Span, Sweep, lateness_ms, spans
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
@@ -108,12 +109,13 @@ def series(
     samples = samples_of(plan, record) if samples is None else samples
     sweep = Sweep(record)
     run = spans(record, sweep, None, None).run
+    gaps, direct = _distribution(samples.ordered_gaps), samples.itl_method == "direct"
     return RunSeries(
-        ttft_ms=_distribution(samples.ttft),
-        itl_ms=_distribution(samples.itl),
-        chunk_gap_ms=_distribution(samples.chunk_gap),
-        tpot_ms=_distribution(samples.tpot),
-        e2e_ms=_distribution(samples.e2e),
+        ttft_ms=_distribution(ordered(samples.ttft)),
+        itl_ms=gaps if direct else Distribution(),
+        chunk_gap_ms=Distribution() if direct else gaps,
+        tpot_ms=_distribution(ordered(samples.tpot)),
+        e2e_ms=_distribution(ordered(samples.e2e)),
         timeline=_timeline(record, samples, sweep, run),
         lateness=_lateness(record, sweep, run),
         lengths=_lengths(record, samples),
@@ -138,34 +140,34 @@ def _lengths(record: Record, samples: Samples) -> LengthHistograms:
     )
 
 
-def _distribution(values: Floats) -> Distribution:
-    ordered = np.sort(values[~np.isnan(values)])
-    return Distribution(*_histogram(ordered), *_cdf(ordered)) if len(ordered) else Distribution()
+def _distribution(ascending: Floats) -> Distribution:
+    return Distribution(*_histogram(ascending), *_cdf(ascending)) if len(ascending) else Distribution()
 
 
-def _histogram(ordered: Floats) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def _histogram(ascending: Floats) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Edges and counts: bins from the least sample to P99.9, equal, or growing where P99.9 is far above the median; the last
     one takes the tail, so that it hides nothing."""
-    low, high, top = float(ordered[0]), percentile(ordered, 0.999), float(ordered[-1])
+    low, high, top = float(ascending[0]), percentile(ascending, 0.999), float(ascending[-1])
     if high <= low:
         high = top if top > low else low + max(abs(low), 1.0) * 1e-3  # all samples are (nearly) equal
-    skewed = low > 0 and high > SKEW * percentile(ordered, 0.5)
+    skewed = low > 0 and high > SKEW * percentile(ascending, 0.5)
     edges = (np.geomspace if skewed else np.linspace)(low, high, HIST_BINS + 1)
     edges[-1] = max(edges[-1], top)
-    bounds = np.searchsorted(ordered, edges[1:-1], side="left")
-    counts = np.diff(np.concatenate(([0], bounds, [len(ordered)])))
+    bounds = np.searchsorted(ascending, edges[1:-1], side="left")
+    counts = np.diff(np.concatenate(([0], bounds, [len(ascending)])))
     return tuple(edges.tolist()), tuple(counts.tolist())
 
 
-def _cdf(ordered: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _cdf(ascending: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Values and shares, denser toward the tail when thinned."""
-    n = len(ordered)
-    ranks: Ints = np.arange(1, n + 1)
-    if n > CDF_POINTS:
+    n = len(ascending)
+    if n <= CDF_POINTS:
+        ranks: Ints = np.arange(1, n + 1)
+    else:
         body = np.linspace(1, n, CDF_POINTS * 3 // 4)
         tail = n - np.geomspace(1, n / 10, CDF_POINTS // 4)
         ranks = np.unique(np.concatenate((body, tail)).astype(np.int64))
-    return tuple(ordered[ranks - 1].tolist()), tuple((ranks / n).tolist())
+    return tuple(ascending[ranks - 1].tolist()), tuple((ranks / n).tolist())
 
 
 def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) -> Timeline | None:
@@ -196,17 +198,13 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
     )
 
 
-ARRIVALS_AT_ONCE = 1 << 20
-"""Arrivals that are put into bins together: what they need in between is a fraction of what all of them hold."""
-
-
 def _arrived(t_ns: Ints, weights: Floats, run: Span, bins: int) -> Floats:
     """What of `weights` arrived in each bin of the run."""
     total = np.zeros(bins)
-    for start in range(0, len(t_ns), ARRIVALS_AT_ONCE):
-        at, part = t_ns[start : start + ARRIVALS_AT_ONCE], weights[start : start + ARRIVALS_AT_ONCE]
+    for part in slices(len(t_ns)):
+        at = t_ns[part]
         inside = (at >= run.start) & (at <= run.end)
-        total += np.bincount(_bin(at[inside], run, bins), part[inside], minlength=bins)
+        total += np.bincount(_bin(at[inside], run, bins), weights[part][inside], minlength=bins)
     return total
 
 
@@ -221,14 +219,11 @@ def _binned_percentiles(
 ) -> tuple[tuple[float | None, ...], ...]:
     """Percentiles (linear) of the values in each bin; None for a bin without any. NaN values are left out."""
     defined = ~np.isnan(values)
-    values, bin_of = values[defined], bin_of[defined]
-    order = np.lexsort((values, bin_of))
-    ordered = values[order]
-    bounds = np.searchsorted(bin_of[order], np.arange(bins + 1))
-    return tuple(
-        tuple(percentile(ordered[a:b], p) if b > a else None for a, b in pairwise(bounds))
-        for p in probabilities
-    )
+    values, bin_of = values[defined], bin_of[defined].astype(np.int16)
+    values = values[np.argsort(bin_of, kind="stable")]
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(bin_of, minlength=bins))))
+    each = [np.sort(values[a:b]) for a, b in pairwise(bounds.tolist())]
+    return tuple(tuple(percentile(one, p) if len(one) else None for one in each) for p in probabilities)
 
 
 def _lateness(record: Record, sweep: Sweep, run: Span | None) -> LatenessPoints:

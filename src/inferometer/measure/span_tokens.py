@@ -22,10 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inferometer.journal.schema import EventClass
 from inferometer.measure.delivery import BENT_SHARE
-from inferometer.measure.record import Floats, Ints, Mask, Record, counted
+from inferometer.measure.large_arrays import pieces
+from inferometer.measure.record import Floats, Ints, Mask, Record, counted, is_text
 from inferometer.measure.tokens import CountSource
 
 _SERVER, _TOKENIZER = (tuple(CountSource).index(one) for one in (CountSource.SERVER, CountSource.TOKENIZER))
@@ -69,11 +71,21 @@ def _silent(record: Record, rows: Ints) -> Silent:
     if not (record.event_class == EventClass.EMPTY).any():
         none = np.zeros(len(rows), np.int64)
         return Silent(none, none)
-    empty = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
-    texts = np.concatenate(([0], np.cumsum(record.event_is_text)))
-    places = np.append(np.flatnonzero(record.event_is_text), len(record.event_class))
-    begins, ends = texts[record.event_offsets[:-1][rows]], texts[record.event_offsets[1:][rows]]
+    between = np.zeros(len(record), np.int64)
+    for some, events in pieces(record.event_offsets):
+        starts = record.event_offsets[some.start : some.stop + 1] - events.start
+        between[some] = _between(record.event_class[events], starts)
+    every = _counted(record.event_class == EventClass.EMPTY, record, rows)
+    return Silent(every - between[rows], between[rows])
+
+
+def _between(classes: NDArray[np.uint8], offsets: Ints) -> Ints:
+    """Events without text between the first text event and the last of each answer, which has the classes `offsets[i]` to
+    `offsets[i + 1]`."""
+    empty = np.concatenate(([0], np.cumsum(classes == EventClass.EMPTY)))
+    texts = np.concatenate(([0], np.cumsum(is_text(classes))))
+    places = np.append(np.flatnonzero(is_text(classes)), len(classes))
+    begins, ends = texts[offsets[:-1]], texts[offsets[1:]]
     some = ends > begins
     first, last = places[np.where(some, begins, -1)], places[np.where(some, ends - 1, -1)]
-    between = np.where(some, empty[last] - empty[first], 0)
-    return Silent(_counted(record.event_class == EventClass.EMPTY, record, rows) - between, between)
+    return np.where(some, empty[last] - empty[first], 0)

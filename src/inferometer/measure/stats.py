@@ -48,8 +48,9 @@ from functools import cached_property
 import numpy as np
 
 from inferometer.measure.dependence import BINS, long_run_variance
+from inferometer.measure.large_arrays import Array, in_one, ordered, slices
 from inferometer.measure.load_states import INDEPENDENT, LoadStates, unseen_share
-from inferometer.measure.record import Floats, Ints, Mask
+from inferometer.measure.record import Floats, Ints, Mask, counted
 from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Intervals, Stats, Withheld
 
 CONFIDENCE = 0.95
@@ -66,12 +67,22 @@ TAIL_REFERENCE = 0.9
 HALL = (2 * Z_95**2 + 1) / 6
 
 
-def percentile(ordered: Floats, p: float) -> float:
+def percentile(ascending: Floats, p: float) -> float:
     """The p-quantile (0 <= p <= 1) of sorted samples by linear interpolation. Needs at least one sample."""
-    position = p * (len(ordered) - 1)
+    position = p * (len(ascending) - 1)
     below = math.floor(position)
-    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    low, high = float(ascending[below]), float(ascending[min(below + 1, len(ascending) - 1)])
     return min(low + (high - low) * (position - below), high)  # rounding must not carry it past its neighbour
+
+
+def quantiles(ascending: Floats, shares: Floats) -> Floats:
+    """As np.quantile, which would put them in order again: of sorted samples, at least one."""
+    places = shares * (len(ascending) - 1)
+    below = np.floor(places).astype(np.int64)
+    low, high = ascending[below], ascending[np.minimum(below + 1, len(ascending) - 1)]
+    above = places - below
+    steps = high - low
+    return np.where(above < 0.5, low + steps * above, high - steps * (1 - above))
 
 
 def percentiles(values: Floats, shares: Iterable[float]) -> list[float]:
@@ -108,9 +119,15 @@ def describe(values: Floats, states: LoadStates = INDEPENDENT, wait: float = 0.0
     return _described(known, Bins.in_order(len(known)), states, wait) if len(known) else None
 
 
-def describe_at(values: Floats, at_ns: Ints, states: LoadStates = INDEPENDENT) -> Stats | None:
-    """Statistics of samples pooled from requests that ran side by side, each at its instant. No NaN allowed."""
-    return _described(values, Bins.at(at_ns), states, 0.0) if len(values) else None
+def describe_at(
+    values: Floats, at_ns: Ints, states: LoadStates = INDEPENDENT, ascending: Floats | None = None
+) -> Stats | None:
+    """Statistics of samples pooled from requests that ran side by side, each at its instant. No NaN allowed. `ascending`:
+    the samples in that order, where they are at hand."""
+    if not len(values):
+        return None
+    ascending = ordered(values) if ascending is None else ascending
+    return _described(values, Bins.at(at_ns), states, 0.0, ascending)
 
 
 def quantile_interval(
@@ -130,13 +147,14 @@ def quantile_interval_at(
 class Bins:
     """Samples in bins of time: `bin_of` for each sample, or None where they lie in order and bins are of equal size."""
 
-    def __init__(self, samples: int, count: int, bin_of: Ints | None) -> None:
+    def __init__(self, samples: int, count: int, bin_of: Array | None) -> None:
         self.samples, self.count, self.bin_of = samples, count, bin_of
         if bin_of is None:
             self.edges = np.linspace(0, samples, count + 1).astype(np.int64)
             self.sizes: Floats = np.diff(self.edges).astype(np.float64)
         else:
-            self.sizes = np.bincount(bin_of, minlength=count).astype(np.float64)
+            parts = (np.bincount(bin_of[part], minlength=count) for part in slices(samples))
+            self.sizes = np.sum([*parts], axis=0).astype(np.float64)
 
     @classmethod
     def in_order(cls, samples: int) -> Bins:
@@ -149,28 +167,38 @@ class Bins:
         count = min(BINS, max(1, len(at_ns) // 4))
         start = int(at_ns.min())
         length = int(at_ns.max()) - start + 1
-        return cls(len(at_ns), count, ((at_ns - start) * count // length).astype(np.int64))
+        each = ((at_ns[part] - start) * count // length for part in slices(len(at_ns)))
+        return cls(len(at_ns), count, in_one(np.int16, each))
 
-    def sums(self, values: Floats) -> Floats:
-        """Each bin's sum of the samples' values."""
-        if self.bin_of is not None:
-            return np.bincount(self.bin_of, weights=values, minlength=self.count).astype(np.float64)
-        total: Floats = values if self.count == self.samples else np.add.reduceat(values, self.edges[:-1])
+    def sums(self, values: Floats, less: float = 0.0) -> Floats:
+        """Each bin's sum of the samples' values, each `less` so much."""
+        if self.bin_of is None:
+            rest = values - less
+            total: Floats = rest if self.count == self.samples else np.add.reduceat(rest, self.edges[:-1])
+            return total
+        total = np.zeros(self.count)
+        for part in slices(self.samples):
+            total += np.bincount(self.bin_of[part], values[part] - less, self.count)
         return total
 
     def hits(self, these: Mask) -> Floats:
         """How many of these samples each bin holds."""
         if self.bin_of is None:
-            return self.sums(these.astype(np.float64))
+            return counted(these, self.edges).astype(np.float64)
         if 2 * int(np.count_nonzero(these)) > self.samples:
             return self.sizes - self.hits(~these)
-        return np.bincount(self.bin_of[these], minlength=self.count).astype(np.float64)
+        found = np.zeros(self.count)
+        for part in slices(self.samples):
+            found += np.bincount(self.bin_of[part][these[part]], minlength=self.count)
+        return found
 
 
-def _described(values: Floats, bins: Bins, states: LoadStates, wait: float) -> Stats:
-    sample = _Sample(values, bins, states, wait)
-    ordered = sample.ordered
-    std = float(ordered.std(ddof=1)) if len(ordered) > 1 else None
+def _described(
+    values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Floats | None = None
+) -> Stats:
+    sample = _Sample(values, bins, states, wait, ascending)
+    ordered, n = sample.ordered, len(values)
+    std = math.sqrt(sample.variance * n / (n - 1)) if n > 1 else None
     found: dict[str, Interval | Withheld] = {"mean": sample.mean_interval()}
     for name, p in INTERVALS.items():
         found[name] = sample.quantile(p)
@@ -188,25 +216,32 @@ def _described(values: Floats, bins: Bins, states: LoadStates, wait: float) -> S
 class _Sample:
     """Samples, what of them every interval needs, and the intervals."""
 
-    def __init__(self, values: Floats, bins: Bins, states: LoadStates, wait: float) -> None:
+    def __init__(
+        self, values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Floats | None = None
+    ) -> None:
         self.values, self.bins, self.states, self.wait = values, bins, states, wait
-        self.ordered: Floats = np.sort(values)
+        self.ordered: Floats = np.sort(values) if ascending is None else ascending
         self.mean = float(self.ordered.mean())
 
-    @cached_property
-    def deviations(self) -> Floats:
-        """Of the mean, in order of time."""
-        return self.values - self.mean
+    def _moment(self, power: int) -> float:
+        """The mean of so high a power, 2 or 3, of the deviations from the mean."""
+        total = 0.0
+        for part in slices(len(self.values)):
+            deviations = self.values[part] - self.mean
+            total += float((deviations if power == 2 else deviations * deviations) @ deviations)
+        return total / len(self.values)
 
     @cached_property
     def variance(self) -> float:
         """Over n."""
-        return float(self.deviations @ self.deviations) / len(self.values)
+        return self._moment(2)
 
     @cached_property
     def evidence(self) -> tuple[float, float] | Withheld:
         """The half-width of the mean, and the effective size."""
-        return half_width(self.bins.sums(self.deviations), len(self.values), self.variance, self.states)
+        return half_width(
+            self.bins.sums(self.values, self.mean), len(self.values), self.variance, self.states
+        )
 
     def mean_interval(self) -> Interval | Withheld:
         """The interval of the mean."""
@@ -215,8 +250,7 @@ class _Sample:
         half, size = self.evidence
         if self.variance == 0:
             return self.mean, self.mean
-        deviations = self.deviations
-        third = float((deviations * deviations) @ deviations) / len(deviations) / self.variance**1.5
+        third = self._moment(3) / self.variance**1.5
         skewness = max(third, 2 * math.sqrt(self.variance) / abs(self.mean) if self.mean else 0.0)
         shift = min(1.0, HALL * skewness / math.sqrt(size)) * half / Z_95
         allowance = self.states.unseen * self.wait

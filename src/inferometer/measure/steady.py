@@ -48,8 +48,8 @@ from inferometer.measure.load import Span, Sweep, thirds, within
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import track
-from inferometer.measure.stats import mean_interval
-from inferometer.measure.throughput import of_load, output_tok_s, request_s
+from inferometer.measure.stats import mean_interval, quantiles
+from inferometer.measure.throughput import arrived, of_load, output_tok_s, request_s
 from inferometer.metrics.statistics import Interval
 from inferometer.telemetry.metrics.normalised import Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
@@ -104,8 +104,8 @@ def steady(
     arrivals, completions = (int(within(at, span).sum()) for at in (sweep.sends, ends))
     parts = thirds(span)
     ended = tuple(float(within(ends, part).sum()) / part.seconds for part in parts)
-    at, weights = of_load(samples, output_tok_s)
-    tokens = tuple(float(weights[within(at, part)].sum()) / part.seconds for part in parts)
+    came = of_load(samples, output_tok_s)
+    tokens = tuple(arrived(came, part) / part.seconds for part in parts)
     mean = math.fsum(tokens) / len(tokens)
     lengths = _unqueued(record, samples, sweep)
     expected = float(np.diff(_due(sweep.sends, lengths, np.array([span.start, span.end])))[0])
@@ -137,7 +137,9 @@ def _due(sends: Ints, lengths: Ints, at: Ints) -> Floats:
     if not len(lengths):
         return np.zeros(len(at))
     shares = (np.arange(LENGTHS) + 0.5) / LENGTHS
-    spread = np.rint(np.quantile(lengths, shares)).astype(np.int64) if len(lengths) > LENGTHS else lengths
+    spread = (
+        np.rint(quantiles(np.sort(lengths), shares)).astype(np.int64) if len(lengths) > LENGTHS else lengths
+    )
     found: Floats = np.searchsorted(sends, at[:, None] - spread[None, :], side="left").mean(axis=1)
     return found
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from inferometer.measure.large_arrays import joined, pieces, slices
 from inferometer.measure.load import Span, Spans, within
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.measure.samples import Samples, values_of
@@ -65,11 +66,17 @@ ARRIVALS: dict[str, Callable[[Samples], Arrivals | None]] = {
 def of_load(samples: Samples, arrivals: Callable[[Samples], Arrivals | None]) -> Arrivals:
     """The arrivals of the samples, and of the requests around them; empty for a rate that the run does not have."""
     parts = [found for one in (samples, samples.around) if one is not None and (found := arrivals(one))]
-    if len(parts) == 1:
-        return parts[0]
-    none = np.zeros(0, np.int64), np.zeros(0)
-    at, weights = zip(none, *parts, strict=True)
-    return np.concatenate(at), np.concatenate(weights)
+    at, weights = parts[0] if parts else (np.zeros(0, np.int64), np.zeros(0))
+    for more in parts[1:]:
+        at, weights = joined(at, more[0]), joined(weights, more[1])
+    return at, weights
+
+
+def arrived(arrivals: Arrivals, span: Span) -> float:
+    """What arrived within the span."""
+    at, weights = arrivals
+    parts = (weights[part][within(at[part], span)] for part in slices(len(at)))
+    return sum((float(part.sum()) for part in parts), 0.0)
 
 
 def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], Rates[Interval]]:
@@ -86,7 +93,7 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
             whole[name] = float(arrivals[1].sum()) / spans.run.seconds
         if spans.steady is not None:
             at, weights = of_load(samples, ARRIVALS[name])
-            steady[name] = float(weights[within(at, spans.steady)].sum()) / spans.steady.seconds
+            steady[name] = arrived((at, weights), spans.steady) / spans.steady.seconds
             intervals[name] = rate_interval(at, weights, spans.steady, long_s, samples.states.count)
     return Rates(**steady), Rates(**whole), Rates(**intervals)
 
@@ -104,10 +111,12 @@ def rate_interval(
     batches = int(min(BATCHES_MOST, fit, states / BATCH_STATES))
     if batches < BATCHES_LEAST:
         return None
-    inside = within(at, span)
-    edges = np.linspace(span.start, span.end, batches + 1)
-    place = np.minimum(np.searchsorted(edges, at[inside], "right"), batches) - 1
-    rates = np.bincount(place, weights[inside], batches) / (span.seconds / batches)
+    edges, sums = np.linspace(span.start, span.end, batches + 1), np.zeros(batches)
+    for part in slices(len(at)):
+        inside = within(at[part], span)
+        place = np.minimum(np.searchsorted(edges, at[part][inside], "right"), batches) - 1
+        sums += np.bincount(place, weights[part][inside], batches)
+    rates = sums / (span.seconds / batches)
     return mean_interval(batches, float(rates.mean()), float(rates.std(ddof=1)))
 
 
@@ -164,15 +173,25 @@ def loosest(slos: Iterable[Slo]) -> list[Slo]:
 
 def _gap_statistic(samples: Samples, statistic: str | None) -> Floats:
     """A statistic over each sample's gaps, ms; NaN without a gap. Quantiles interpolate linearly."""
-    sizes = np.diff(samples.gap_offsets)
-    some, starts = sizes > 0, samples.gap_offsets[:-1]
     found = np.full(len(samples), np.nan)
+    for rows, gaps in pieces(samples.gap_offsets):
+        offsets = samples.gap_offsets[rows.start : rows.stop + 1] - gaps.start
+        if gaps.stop > gaps.start:
+            found[rows] = _statistic_of_each(samples.gaps[gaps], offsets, str(statistic))
+    return found
+
+
+def _statistic_of_each(gaps: Floats, offsets: Ints, statistic: str) -> Floats:
+    """The same of the gaps `offsets[i]` to `offsets[i + 1]` of each, one at least in all."""
+    sizes = np.diff(offsets)
+    some, starts = sizes > 0, offsets[:-1]
+    found = np.full(len(sizes), np.nan)
     if statistic == "mean":
-        found[some] = np.add.reduceat(samples.gaps, starts[some]) / sizes[some] if some.any() else 0.0
+        found[some] = np.add.reduceat(gaps, starts[some]) / sizes[some]
         return found
-    owner = np.repeat(np.arange(len(samples)), sizes)
-    ordered = samples.gaps[np.lexsort((samples.gaps, owner))]
-    position = (sizes[some] - 1) * (1.0 if statistic == "max" else QUANTILES[str(statistic)])
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    ordered = gaps[np.lexsort((gaps, owner))]
+    position = (sizes[some] - 1) * (1.0 if statistic == "max" else QUANTILES[statistic])
     below = np.floor(position).astype(np.int64)
     low = ordered[starts[some] + below]
     high = ordered[starts[some] + np.minimum(below + 1, sizes[some] - 1)]

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.journal.schema import EventClass
+from inferometer.measure.large_arrays import held
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record, counted
 
 CHARS_PER_TOKEN = 4
@@ -71,27 +72,29 @@ class Counts:
 def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
     """Count the tokens of `rows`, all of which succeeded. `reference`: by the declared tokenizer, whatever the server says."""
     chars = record.text_chars[rows].values
-    server = _positive(record.usage_output[rows], chars > 0)
-    local = _floats(record.output_tokens_local[rows])
+    server = held(_positive(record.usage_output[rows], chars > 0))
+    local = held(_floats(record.output_tokens_local[rows]))
     estimate = np.maximum(1, chars // CHARS_PER_TOKEN).astype(np.float64)
     order = [(local, 1), (server, 0)] if reference else [(server, 0), (local, 1)]
     known, values, sources = zip(*((~np.isnan(of), of, source) for of, source in order), strict=True)
     everyone = np.ones(len(rows), np.bool_)
-    server_input = _positive(record.usage_input[rows], everyone)
+    server_input = held(_positive(record.usage_input[rows], everyone))
     sent = record.input_tokens_sent[rows].astype(np.float64)
-    output = np.select(known, values, estimate)
-    source = np.select(known, sources, 2).astype(np.int64)
-    reasoning = np.minimum(record.usage_reasoning.values[rows].astype(np.float64), np.nan_to_num(server))
+    output = held(np.select(known, values, estimate))
+    source = held(np.select(known, sources, 2).astype(np.int64))
+    reasoning = held(
+        np.minimum(record.usage_reasoning.values[rows].astype(np.float64), np.nan_to_num(server))
+    )
     withheld = np.where(_has_reasoning(record)[rows], 0.0, reasoning)
     return Counts(
-        input=np.where(np.isnan(server_input) | reference, sent, server_input),
+        input=held(np.where(np.isnan(server_input) | reference, sent, server_input)),
         output=output,
         source=source,
         server_input=server_input,
         server_output=server,
         local_output=local,
-        streamed=output - np.where(source == _SOURCES.index(CountSource.SERVER), withheld, 0.0),
-        server_streamed=server - withheld,
+        streamed=held(output - np.where(source == _SOURCES.index(CountSource.SERVER), withheld, 0.0)),
+        server_streamed=held(server - withheld),
         reasoning=reasoning,
     )
 

@@ -22,6 +22,7 @@ from inferometer.judge.checks import CLIENT_LIMIT
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
+from inferometer.measure.large_arrays import kept_in
 from inferometer.measure.lengths import Probed
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import COLUMNS, Record, Replay
@@ -126,6 +127,11 @@ class Assessment:
 
 def assess(folder: RunFolder) -> Assessment:
     """Measure and judge a sealed run. Raises RecordError."""
+    with kept_in(folder.path):
+        return _assess(folder)
+
+
+def _assess(folder: RunFolder) -> Assessment:
     facts = read_facts(folder)
     own = saved.read(folder.plan)
     check_of_one_run(folder, own, facts)

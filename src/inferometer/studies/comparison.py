@@ -31,6 +31,7 @@ from inferometer.judge.comparison.bootstrap import Pooled, Sampled
 from inferometer.judge.comparison.compare import FIGURES, Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, Instrument, RunFacts, TokenCounting, forbidden
 from inferometer.judge.compliance.of_comparison import complied
+from inferometer.measure.large_arrays import held, kept_in
 from inferometer.measure.record import COLUMNS, Floats, Record
 from inferometer.measure.samples import Samples, values_of
 from inferometer.metrics.catalogue import METRICS, RATES, stem
@@ -104,11 +105,12 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
     criteria = check(question, len(sides))
     paths = [folders(side) for side in (*sides, *question.noise)]
     refuse_twice(paths)
-    runs = [[read(path) for path in side] for side in paths]
-    refuse_copies([[run.facts for run in side] for side in runs])
-    noise = tuple(tuple(side) for side in runs[len(sides) :])
-    wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
-    comparison = compare(runs[: len(sides)], wanted)
+    with kept_in(paths[0][0]):
+        runs = [[read(path) for path in side] for side in paths]
+        refuse_copies([[run.facts for run in side] for side in runs])
+        noise = tuple(tuple(side) for side in runs[len(sides) :])
+        wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
+        comparison = compare(runs[: len(sides)], wanted)
     called = [*(names or map(name_of, sides)), *map(name_of, question.noise)]
     statement = statement_document(complied(comparison))
     return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison, statement))
@@ -290,7 +292,7 @@ def _sampled(
     compared = {name: metric for name, metric in METRICS.items() if metric.compared}
     pooled = {stem(name): padded(values_of(samples, name)) for name in compared if not METRICS[name].pooled}
     ends = np.full(failed, samples.gap_offsets[-1])
-    gaps = Pooled(samples.gaps, np.concatenate((samples.gap_offsets, ends)))
+    gaps = Pooled(samples.gaps, held(np.concatenate((samples.gap_offsets, ends))))
     pooled["itl" if samples.itl_method == "direct" else "chunk_gap"] = gaps
     pooled["success"] = Pooled.one_each((np.arange(requests) < good).astype(np.float64))
     rates = {name: value for name in RATES if (value := values.get(name)) is not None}

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.measure.large_arrays import held, joined, ordered
 from inferometer.measure.record import Floats, Ints
-from inferometer.measure.stats import CONFIDENCE
+from inferometer.measure.stats import CONFIDENCE, quantiles
 from inferometer.metrics.statistics import Interval
 
 REPLICATES = 1_000
@@ -42,7 +43,7 @@ class Pooled:
     def one_each(cls, values: Floats) -> Pooled:
         """At most one value a request; NaN is none."""
         known = ~np.isnan(values)
-        return cls(values[known], np.concatenate(([0], np.cumsum(known))))
+        return cls(held(values[known]), held(np.concatenate(([0], np.cumsum(known)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,10 @@ def relative_intervals(
 
 
 def _edges(runs: Sequence[Sampled], name: str) -> Floats:
-    edges: Floats = np.quantile(np.concatenate([run.pooled[name].values for run in runs]), EDGES)
-    return edges
+    values = runs[0].pooled[name].values
+    for run in runs[1:]:
+        values = joined(values, run.pooled[name].values)
+    return quantiles(ordered(values), EDGES)
 
 
 def _interval(baseline: Floats | None, other: Floats | None) -> Interval | None:
