@@ -165,6 +165,15 @@ def run_of(path: Path) -> str | None:
     return None if found is None else found.decode(errors="replace")
 
 
+def rows_of(path: Path) -> int:
+    """How many rows a sealed table has. Raises RecordError."""
+    try:
+        check_regular(path)
+        return int(pq.read_metadata(path).num_rows)
+    except _DAMAGED as cause:
+        raise file_error(_unreadable(path, cause), cause) from cause
+
+
 def _unreadable(path: Path, cause: object) -> str:
     if not path.exists() and hold.held(path.parent / "journal"):
         return f"{path.parent}: {hold.GOING}"

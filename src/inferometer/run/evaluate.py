@@ -32,6 +32,7 @@ from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
 from inferometer.run.facts import as_measured, check_of_one_run, read_facts
+from inferometer.run.memory_need import check_memory
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
 from inferometer.workload import tokenizers
@@ -135,6 +136,7 @@ def _assess(folder: RunFolder) -> Assessment:
     facts = read_facts(folder)
     own = saved.read(folder.plan)
     check_of_one_run(folder, own, facts)
+    check_memory(folder)
     plan = as_measured(own, facts)
     record = _record(folder, facts)
     scraped = exported(folder, plan, facts)

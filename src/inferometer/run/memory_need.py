@@ -1,0 +1,34 @@
+"""What a report is going to take of memory, estimated before the record is read, and whether that is there.
+
+What a report holds lies in files (measure/large_arrays.py), which the kernel writes out where memory is wanted. What has to be
+in memory is the program, and of each request what one figure is worked out from.
+"""
+
+from __future__ import annotations
+
+import psutil
+
+from inferometer.errors import MachineError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.seal import rows_of
+from inferometer.report.figures import size
+
+PROGRAM = 200 << 20
+REQUEST = 160
+"""Bytes, measured: docs/performance.md."""
+
+
+def check_memory(folder: RunFolder) -> None:
+    """Raises MachineError where a report of this run needs more memory than there is."""
+    refuse(rows_of(folder.record), psutil.virtual_memory().available)
+
+
+def refuse(rows: int, available: int) -> None:
+    """The same, of a record of so many rows."""
+    need = PROGRAM + REQUEST * rows
+    if need > available:
+        raise MachineError(
+            f"a report of {rows:,} requests needs about {size(need)} of memory, and {size(available)} are free: end other "
+            "programs, or copy the run's folder to a machine with more and use `inferometer report` there",
+            "memory",
+        )
