@@ -2,8 +2,8 @@
 
 `python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S]` makes the journal of such a run without
 a server, as two workers would have written it: open loop, answers streamed token by token, batches of 0.8 s. Then it lets
-processes of their own seal it, report it, and recover it, and prints of each the time, the requests per second and the largest
-resident memory.
+processes of their own seal it, report it, and recover it, and prints of each the time, the requests per second and the most
+memory that it had: without pages of files, which the kernel may take back at any time, and with them.
 """
 
 from __future__ import annotations
@@ -70,33 +70,48 @@ def measured(requests: int, *, tokens: int, text: int, rate: float) -> Iterator[
             command = [str(instrument.COMMAND), step, str(folder.path), "--json"]
             if step == "seal":
                 command = [sys.executable, "-m", "benchmarks.long_record", "--seal", str(folder.path)]
-            seconds, cpu, peak = _timed(command)
+            seconds, cpu, own, all_pages = _timed(command)
             yield Figure(f"{name}: {step}", seconds, "s")
             yield Figure(f"{name}: {step}, CPU time", cpu, "s")
             yield Figure(f"{name}: {step}", requests / seconds, "requests/s", at_least(100_000.0), 0)
-            yield Figure(f"{name}: {step}, peak memory", peak / GIB, "GiB", at_most(2.0), 2)
+            yield Figure(f"{name}: {step}, peak memory", own / GIB, "GiB", at_most(2.0), 2)
+            yield Figure(f"{name}: {step}, peak with pages of files", all_pages / GIB, "GiB", digits=2)
         for label, path in (("journal", folder.journal), ("sealed record", folder.record)):
             size = sum(one.stat().st_size for one in path.iterdir()) if path.is_dir() else path.stat().st_size
             yield Figure(f"{name}: {label}", size / requests, "B/request", digits=0)
 
 
-def _timed(command: Sequence[str]) -> tuple[float, float, float]:
-    """Seconds that a command took, of the clock and of CPU time, and the most bytes it had resident. Raises RuntimeError with
-    its words."""
+def _timed(command: Sequence[str]) -> tuple[float, float, float, float]:
+    """Seconds that a command took, of the clock and of CPU time, and the most bytes it had in memory, without pages of files
+    and with them. Raises RuntimeError with its words."""
     began = time.monotonic()
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=words)
-        _, status, used = os.wait4(process.pid, 0)
+        own, ended = 0, 0
+        while not ended:
+            own = max(own, _own_bytes(process.pid))
+            time.sleep(LOOK_S)
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
         seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
         process.returncode = code
         words.seek(0)
         if code not in instrument.JUDGED:
             raise RuntimeError(f"{' '.join(command)}: exit code {code}\n{words.read().decode()}")
-    return (
-        seconds,
-        used.ru_utime + used.ru_stime,
-        used.ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10),
-    )
+    most = used.ru_maxrss * (1 if sys.platform == "darwin" else 1 << 10)
+    return seconds, used.ru_utime + used.ru_stime, own or most, most
+
+
+LOOK_S = 0.01
+
+
+def _own_bytes(pid: int) -> int:
+    """What a process has in memory that no file stands for; 0 where the system does not say."""
+    try:
+        said = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    sizes = (line.split()[1] for line in said.splitlines() if line.startswith("RssAnon:"))
+    return int(next(sizes, "0")) << 10
 
 
 def journal_of(parent: Path, requests: int, *, tokens: int, text: int, rate: float) -> RunFolder:
