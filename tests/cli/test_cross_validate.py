@@ -251,4 +251,4 @@ def test_a_folder_without_a_result_names_the_runs_in_it(tmp_path: Path) -> None:
     (inner / "plan.json").write_text("{}")
     code, _, err = finish("report", str(tmp_path))
     assert code == 2
-    assert f"`inferometer recover` rebuilds each of its runs: {inner}" in err
+    assert f"`inferometer recover` rebuilds each that was cut off: {inner}" in err
