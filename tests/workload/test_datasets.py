@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -13,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from inferometer.documents.workload import DatasetFile, TextSource
 from inferometer.errors import PlanError
 from inferometer.plan.workload import StandardWorkload
-from inferometer.workload.datasets import pool, rows
+from inferometer.workload.datasets import functions, pool, rows
 from inferometer.workload.datasets.files import find
 from inferometer.workload.datasets.functions import prompts
 from inferometer.workload.datasets.pool import Pool
@@ -189,6 +190,54 @@ def test_a_prompt_is_text_of_its_file_and_never_white_space(source: str, languag
     for prompt in prompts(source, language):
         assert prompt == prompt.strip() != ""
         assert all(line.strip() in source for line in prompt.splitlines())
+
+
+SCRIPT_BEGINS = re.compile(
+    r"[ \t]*(?:export +)?(?:default +)?"
+    r"(?:(?:async +)?function\b.*|(?:const|let|var) +\w+ *(?::[^=]+)?= *(?:async *)?(?:\(.*\)|\w+)[^=]*=>) *\{\s*$"
+)
+"""The rule of functions.py as one pattern, whose time is the square of a line's length and more."""
+WORDS = [
+    "export",
+    "default",
+    "async",
+    "function",
+    "const",
+    "let",
+    " ",
+    "  ",
+    "\t",
+    "a",
+    "=",
+    "=>",
+    "(",
+    ")",
+    ":",
+    "{",
+    "}",
+]
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=14).map("".join),
+    st.sampled_from(["", "{", " {", "=> {", "=>{ "]),
+)
+@example("const a: b = async (c)", " => {")
+@example("const a = async", "=> {")
+@settings(max_examples=500)
+def test_a_function_of_a_script_begins_as_the_rule_has_it(begin: str, end: str) -> None:
+    """Law: the pieces find what the pattern finds."""
+    assert bool(functions._script_begins(begin + end)) == bool(SCRIPT_BEGINS.match(begin + end))
+
+
+def test_a_line_that_nearly_begins_a_function_is_not_read_for_hours() -> None:
+    """Its time is that of its length: by the pattern these would take hours."""
+    for line in (
+        "function" + " " * 1_000_000,
+        "const a = (" + ")" * 1_000_000 + "=",
+        "let a:" + " :" * 500_000 + "{",
+    ):
+        assert list(prompts(line, "JavaScript")) == []
 
 
 @pytest.mark.parametrize("column", ["lang", "language"])

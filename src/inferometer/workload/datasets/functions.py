@@ -23,19 +23,21 @@ LEAST_LINES = 4
 LANGUAGES = ("Python", "JavaScript", "TypeScript")
 
 _PYTHON = re.compile(r"[ \t]*(?:async +)?def +\w+")
-_SCRIPT = re.compile(
-    r"[ \t]*(?:export +)?(?:default +)?"
-    r"(?:(?:async +)?function\b.*|(?:const|let|var) +\w+ *(?::[^=]+)?= *(?:async *)?(?:\(.*\)|\w+)[^=]*=>) *\{\s*$"
-)
+# In pieces: as one pattern, a line that nearly fits would be tried in as many ways as the square of its length.
+_EXPORT = re.compile(r"[ \t]*(?:export +)?(?:default +)?")
+_FUNCTION = re.compile(r"(?:async +)?function\b")
+_CONSTANT = re.compile(r"(?:const|let|var) +\w+ *")
+_WORD = re.compile(r"\w")
 
 
 def prompts(source: str, language: str) -> Iterator[str]:
     """The prompts of one file in one of LANGUAGES, in their order; neither end of one is white space."""
     lines = source.splitlines()
-    begins, end = (_PYTHON, _python_end) if language == "Python" else (_SCRIPT, _script_end)
+    begins: Callable[[str], object] = _PYTHON.match if language == "Python" else _script_begins
+    end = _python_end if language == "Python" else _script_end
     at = 0
     while at < len(lines):
-        stop = end(lines, at) if begins.match(lines[at]) else None
+        stop = end(lines, at) if begins(lines[at]) else None
         if stop is None:
             at += 1
             continue
@@ -49,9 +51,6 @@ def prompts(source: str, language: str) -> Iterator[str]:
         at = stop
 
 
-End = Callable[[list[str], int], int | None]
-
-
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
@@ -63,6 +62,33 @@ def _python_end(lines: list[str], start: int) -> int | None:
         if line.strip() and _indent(line) <= deep and line.lstrip()[0] not in ")]}":
             return at
     return len(lines)
+
+
+def _script_begins(line: str) -> bool:
+    line = line.rstrip()
+    if not line.endswith("{"):
+        return False
+    line = line[:-1].rstrip(" ")
+    export = _EXPORT.match(line)
+    line = line[export.end() :] if export else line
+    if _FUNCTION.match(line):
+        return True
+    constant = _CONSTANT.match(line)
+    if constant is None or not line.endswith("=>"):
+        return False
+    kind, equals, value = line[constant.end() : -2].partition("=")
+    if not equals or (kind and (kind[0] != ":" or len(kind) == 1)):
+        return False
+    value = value.lstrip(" ")
+    return _parameters(value) or (value.startswith("async") and _parameters(value[5:].lstrip(" ")))
+
+
+def _parameters(text: str) -> bool:
+    """Whether an arrow may follow: parameters in parentheses, or one of them, and a type, but no `=`, behind."""
+    if text.startswith("("):
+        closed = text.rfind(")")
+        return closed > 0 and "=" not in text[closed:]
+    return _WORD.match(text) is not None and "=" not in text
 
 
 def _script_end(lines: list[str], start: int) -> int | None:
