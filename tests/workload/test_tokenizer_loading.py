@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import lzma
 from pathlib import Path
 
 import pytest
 
-from inferometer.errors import PlanError
+from inferometer.errors import InstrumentError, PlanError
 from inferometer.plan.schema import Tokenizer as Spec
-from inferometer.workload.encodings import ENCODINGS, expanded_ranks
+from inferometer.workload.encodings import ENCODINGS, expanded, expanded_ranks
 from inferometer.workload.tokenizers import Tokenizer, load
 
 PUBLISHED = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
@@ -175,3 +177,44 @@ def test_a_vocabulary_too_small_for_nonces_is_refused(tmp_path: Path) -> None:
     Inner(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(PlanError, match="fewer than 8 ordinary tokens"):
         load(Spec(name=str(tmp_path)))
+
+
+def test_a_file_that_cannot_read_a_text_says_so(tmp_path: Path) -> None:
+    """The package raises bare errors, and panics that are none; answers that were measured are left without a count."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import models, pre_tokenizers
+
+    inner = Inner(models.WordLevel({str(number): number for number in range(9)}, unk_token="none"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load(Spec(name=str(tmp_path)))
+    assert tokenizer.encode("1 2") == [1, 2]
+    with pytest.raises(PlanError, match=r"is not a usable tokenizer\.json: .*UNK"):
+        tokenizer.encode("three")
+    assert tokenizer.count_all(["1 2", "three", "3"]) == [2, None, 1]
+
+
+def test_a_file_laid_out_otherwise_is_read_whole(tiny_file: Path, tmp_path: Path) -> None:
+    """Steps of no step, and names that mean something else to the package."""
+    for changed in (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": []}},
+        {
+            "pre_tokenizer": {
+                "type": "Sequence",
+                "pretokenizers": [{"type": "Digits", "individual_digits": True}],
+            }
+        },
+        {"normalizer": {"type": "Sequence", "normalizers": []}},
+    ):
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps(json.loads(tiny_file.read_text()) | changed))
+        assert not load(Spec(name=str(path))).splits_at_words
+
+
+def test_damaged_ranks_are_the_installations_fault() -> None:
+    """Cut off, changed, or something else altogether."""
+    for packed in (b"", b"\xfd7zXZ\x00", lzma.compress(b"IQ== 0\n")):
+        with pytest.raises(
+            InstrumentError, match="the rank file of cl100k_base in this installation is damaged"
+        ):
+            expanded("cl100k_base", packed)

@@ -16,12 +16,12 @@ with no normalizer, or NFC, which changes no ASCII character before a space. All
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from inferometer import whole_file
+from inferometer import foreign_json, whole_file
 from inferometer.errors import PlanError, Problem
 
 FILE = "tokenizer.json"
@@ -55,12 +55,11 @@ class TokenizerFile:
         self, path: Path, name: str, kind: Literal["file", "hub"] = "file", source: str = "custom file"
     ) -> None:
         self._made_of = path, name, kind, source
-        content, inner = _read(path)
-        inner.no_truncation()
-        inner.no_padding()
-        inner.encode_special_tokens = True  # markers in a text are text: see the module's head
-        ordinary = inner.get_vocab(with_added_tokens=False)
-        special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
+        content = _read(path)
+        with _usable(path.name):
+            inner = _made(content)
+            ordinary = inner.get_vocab(with_added_tokens=False)
+            special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
         self._inner = inner
         self.kind = kind
         self.name = name
@@ -68,7 +67,7 @@ class TokenizerFile:
         self.vocab_size: int = len(ordinary)
         self.source = source
         self.reserved = frozenset(range(self.vocab_size)) - (set(ordinary.values()) - special)
-        self.splits_at_words = _splits_at_words(json.loads(content))
+        self.splits_at_words = _splits_at_words(content)
         self.rate = 1.0
         self.lanes = 1
         if self.vocab_size - len(self.reserved) < _FEWEST:
@@ -86,39 +85,75 @@ class TokenizerFile:
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
         # Without the offsets of each token, which nothing here reads, it takes a fifth less time.
-        [encoding] = self._inner.encode_batch_fast([_well_formed(text)], add_special_tokens=False)
+        with _usable(self.name):
+            [encoding] = self._inner.encode_batch_fast([_well_formed(text)], add_special_tokens=False)
         ids: list[int] = encoding.ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """See `Tokenizer.decode`."""
-        text: str = self._inner.decode(ids, skip_special_tokens=False)
+        with _usable(self.name):
+            text: str = self._inner.decode(ids, skip_special_tokens=False)
         return text
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
-        """See `Tokenizer.count_all`."""
-        batch = self._inner.encode_batch_fast(
-            [_well_formed(text) for text in texts], add_special_tokens=False
-        )
+        """See `Tokenizer.count_all`. A text that the file cannot read has no count."""
+        whole = [_well_formed(text) for text in texts]
+        try:
+            with _usable(self.name):
+                batch = self._inner.encode_batch_fast(whole, add_special_tokens=False)
+        except PlanError:
+            return [self._count(text) for text in whole]
         return [len(encoding.ids) for encoding in batch]
 
+    def _count(self, text: str) -> int | None:
+        try:
+            return len(self.encode(text))
+        except PlanError:
+            return None
 
-def _read(path: Path) -> tuple[bytes, Any]:
-    """The bytes of a `tokenizer.json` and the tokenizer made from them."""
-    from tokenizers import Tokenizer as Inner
 
+def _read(path: Path) -> bytes:
     try:
-        content = whole_file.read(path, MOST_BYTES)
+        return whole_file.read(path, MOST_BYTES)
     except OSError as error:
         raise refused(f"cannot read {path.name!r}: {error.strerror}") from error
+
+
+def _made(content: bytes) -> Any:
+    from tokenizers import Tokenizer as Inner
+
+    inner = Inner.from_str(content.decode("utf-8"))
+    inner.no_truncation()
+    inner.no_padding()
+    inner.encode_special_tokens = True  # markers in a text are text: see the head of tokenizers.py
+    return inner
+
+
+@contextmanager
+def _usable(name: str) -> Iterator[None]:
+    """What the package raises says that the file is bad: bare Exception for all that it foresees, and a panic, which is no
+    Exception, for what it does not. Raises PlanError."""
     try:
-        return content, Inner.from_str(content.decode("utf-8"))
-    except Exception as error:  # the package raises bare Exception for every kind of bad file
-        raise refused(f"{path.name!r} is not a usable {FILE}: {error}") from error
+        yield
+    except BaseException as error:
+        panic = type(error).__name__ == "PanicException"
+        if isinstance(error, MemoryError) or not (panic or isinstance(error, Exception)):
+            raise
+        raise refused(f"{name!r} is not a usable {FILE}: {str(error)[:400]}") from error
 
 
-def _splits_at_words(file: Any) -> bool:
-    """Whether it is known of a `tokenizer.json` that it reads a text as its parts; see the head."""
+def _splits_at_words(content: bytes) -> bool:
+    """Whether it is known of a `tokenizer.json` that it reads a text as its parts. One that is laid out in a way that is
+    not known is read whole."""
+    try:
+        return _reads_parts(foreign_json.loads(content))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+
+def _reads_parts(file: Any) -> bool:
+    """See the head."""
     model, normalizer, steps = file["model"], file.get("normalizer"), file.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
     if model.get("type") != "BPE" or model.get("dropout") or (normalizer or {}).get("type", "NFC") != "NFC":
