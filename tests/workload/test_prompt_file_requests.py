@@ -190,6 +190,22 @@ def test_a_file_without_bounds_is_refused(
     assert words in problems(tmp_path / "own", content)[0]
 
 
+def test_mistakes_of_one_line_are_not_all_told(tmp_path: Path) -> None:
+    """A line of some megabytes can hold millions, each of which would take its words in memory."""
+    unknown = {f"x{number}": 1 for number in range(2_000)}
+    for row, words in (
+        (unknown, "own:1: an object in it has 2,000 members: at most 1,000"),
+        ({"prompt": "Hi", "sampling": unknown}, "own:1: an object in it has 2,000 members"),
+        ({"messages": [unknown]}, "own:1: messages[0]: an object in it has 2,000 members"),
+        ({"messages": [0] * 2_000}, "own:1: messages[0]: must be"),
+        (dict(list(unknown.items())[:900]), "own:1: x0: no such field"),
+    ):
+        found = problems(tmp_path / "own", json.dumps(row).encode())
+        assert len(found) <= MOST_PROBLEMS + 1
+        assert found[0].startswith(words)
+    assert len(problems(tmp_path / "own", b"prompt" + b",x" * 2_000)) <= MOST_PROBLEMS
+
+
 def test_a_file_of_nothing_but_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     """MOST_PROBLEMS and the word that there may be more; and a file that is not there is a problem too."""
     found = problems(tmp_path / "own", b'{"promt": 1, "output_tokens": 1}\n' * 1000)

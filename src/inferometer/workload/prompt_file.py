@@ -25,10 +25,11 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import FailFast, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from inferometer import foreign_json
 from inferometer.engines.interface import JsonObject, takers
@@ -46,6 +47,8 @@ Chat = tuple[tuple[str, str], ...]
 MOST_PROBLEMS = 20
 LONGEST_LINE = 32 << 20
 """Bytes; more is no prompt."""
+MOST_MEMBERS = 1_000
+"""Of an object: each that nobody knows is an error of its own."""
 
 _JSON_CELLS = ("messages", "sampling", "extra_body")
 _BOM = b"\xef\xbb\xbf"
@@ -63,7 +66,27 @@ def _text(value: str) -> str:
     return value
 
 
-class Message(Part):
+class FirstWrong(FailFast):
+    """Of a list, the first wrong item is named alone: there may be millions. Hashable, as what stands in a union has to be."""
+
+    def __hash__(self) -> int:
+        return hash(FirstWrong)
+
+
+class Line(Part):
+    """What a line holds, or a message in it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_members(cls, values: object) -> object:
+        if isinstance(values, dict):
+            for one in (values, *values.values()):
+                if isinstance(one, dict) and len(one) > MOST_MEMBERS:
+                    raise ValueError(f"an object in it has {len(one):,} members: at most {MOST_MEMBERS:,}")
+        return values
+
+
+class Message(Line):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -75,11 +98,11 @@ class Message(Part):
         return _text(content)
 
 
-class Row(Part):
+class Row(Line):
     """One row, as it stands in the file."""
 
     prompt: str | None = None
-    messages: tuple[Message, ...] | None = None
+    messages: Annotated[tuple[Message, ...], FirstWrong()] | None = None
     output_tokens: Annotated[int, Field(ge=1, le=LONGEST), NUMBER] | None = None
     system: str | None = None
     class_: Annotated[ClassName | None, Field(alias="class")] = None
@@ -240,8 +263,7 @@ class _Survey:
             raise PlanError([Problem(name, str(cause))]) from None
         wrong = [
             Problem(f"{name}: {one[:60]}", f"no such field; here are {', '.join(FIELDS)}")
-            for one in header
-            if one not in FIELDS
+            for one in islice((one for one in header if one not in FIELDS), MOST_PROBLEMS)
         ]
         if len(set(header)) < len(header):
             wrong.append(Problem(name, "names a field twice"))
@@ -261,11 +283,11 @@ class _Survey:
         try:
             row = Row.model_validate(record.values)
         except ValidationError as wrong:
-            for one in refusals(wrong):
+            for one in refusals(wrong)[:MOST_PROBLEMS]:
                 name = _dotted(one.place)
                 unknown = f"no such field; here are {', '.join(FIELDS)}"
                 told = unknown if one.kind == "extra_forbidden" and len(one.place) == 1 else reason(one)
-                self._problems.append(Problem(f"{where}: {name}", told))
+                self._problems.append(Problem(f"{where}: {name}" if name else where, told))
             return
         self._problems += [Problem(f"{where}: {name}", message) for name, message in self._across(row)]
         self._at.append(record.at)

@@ -48,7 +48,7 @@ from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.whole_file import check_regular
 from inferometer.workload.nonces import NONCES
-from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
+from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, FirstWrong, Line, Message
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.turn_schedule import Place
 
@@ -94,7 +94,8 @@ ARROW: dict[str, pa.DataType] = {
 }
 COLUMNS = tuple(ARROW)
 
-_Count = Annotated[int, Field(ge=0)]
+_Count = Annotated[int, Field(ge=0, lt=2**31)]  # as wide as in the schedule (journal/schema.py)
+_Turn = Annotated[int, Field(ge=0, lt=2**15)]
 _Hash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 
 
@@ -107,38 +108,38 @@ def _held(kind: type) -> tuple[PlainValidator, PlainSerializer]:
     return PlainValidator(read), PlainSerializer(to_data)
 
 
-class Nonce(Part):
+class Nonce(Line):
     """Where a nonce stands: in which message (0 where there is one text), from which character or id on. See the head."""
 
     message: _Count
     at: _Count
-    length: Annotated[int, Field(ge=1)]
+    length: Annotated[int, Field(ge=1, lt=2**31)]
     offset: Annotated[int, Field(ge=0, lt=NONCES)]
 
 
-class Row(Part):
+class Row(Line):
     """One request. Its text is `prompt`, `ids` or `messages`; `group`: of those that share a prefix with it."""
 
     phase: PhaseName
     index: _Count
     prompt: str | None = None
-    ids: list[Annotated[int, Field(ge=0, lt=2**32)]] | None = None
-    messages: tuple[Message, ...] | None = None
+    ids: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], FirstWrong()] | None = None
+    messages: Annotated[tuple[Message, ...], FirstWrong()] | None = None
     input_tokens: _Count
     input_tokens_sent: _Count
     input_tokens_shared: _Count = 0
     group: _Count | None = None
-    output_tokens: Annotated[int, Field(ge=1)]
+    output_tokens: Annotated[int, Field(ge=1, lt=2**31)]
     class_: Annotated[ClassName | None, Field(alias="class")] = None
     extra_body: Body | None = None
-    nonces: tuple[Nonce, ...] = ()
+    nonces: Annotated[tuple[Nonce, ...], FirstWrong()] = ()
     session: _Count | None = None
-    turn: _Count = 0
-    turns: Annotated[int, Field(ge=1)] = 1
+    turn: _Turn = 0
+    turns: Annotated[_Turn, Field(ge=1)] = 1
     think_ms: _Count = 0
     input_tokens_repeated: _Count = 0
     input_tokens_known: _Count = 0
-    replies: tuple[Message, ...] | None = None
+    replies: Annotated[tuple[Message, ...], FirstWrong()] | None = None
 
     @property
     def place(self) -> Place | None:
@@ -498,7 +499,7 @@ class _Check:
         try:
             row = Row.model_validate(values)
         except ValidationError as wrong:
-            for one in refusals(wrong):
+            for one in refusals(wrong)[:MOST_PROBLEMS]:
                 name = ".".join(map(str, one.place))
                 unknown = one.kind == "extra_forbidden"
                 told = f"no such field; here are {', '.join(COLUMNS)}" if unknown else reason(one)
