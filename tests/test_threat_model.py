@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from inferometer import foreign_json, foreign_tables, whole_file
+from inferometer import foreign_json, whole_file
 from inferometer.calibration import certificate
 from inferometer.drive import exchange, probe, worker_pool
 from inferometer.drive.answer_limits import UNLESS_SET
+from inferometer.foreign_tables import limits
 from inferometer.plan import document
 from inferometer.plan.target import Target
 from inferometer.protocol import http_response
@@ -39,7 +40,8 @@ TOLD: dict[str, list[str | int]] = {
     "a document": [whole_file.MOST],
     "JSON in any": [f"{foreign_json.DEEPEST} levels", f"{sys.get_int_max_str_digits():,} digits"],
     "a row of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],
-    "a batch of an Arrow": [foreign_tables.MOST_BATCH, foreign_tables.MOST_GROUP, f"{foreign_tables.MOST_ROWS:,}"],
+    "a batch of an Arrow": [limits.MOST_BATCH, limits.MOST_GROUP, f"{limits.MOST_TIMES} times", f"{limits.MOST_ROWS:,}",
+                            f"{limits.FEW_ROWS:,}"],
     "a row of a dataset": [f"{rows._LONGEST:,} characters"],
     "a trace, a record": [source.UNPACKED, f"{source.UNPACKED_TIMES:,} times", record.UNPACKED,
                           f"{record.UNPACKED_TIMES:,} times"],

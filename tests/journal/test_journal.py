@@ -173,6 +173,18 @@ def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) 
         read_facts(folder)
 
 
+def test_types_that_no_version_has_are_damaged(tmp_path: Path) -> None:
+    """Nulls in no bytes at all, and one value in very many cells: neither is spelled out."""
+    path = tmp_path / "pulse-0.arrows"
+    one = pa.array([1]).dictionary_encode()
+    for column in (pa.nulls(1), one, pa.array([[None]]), pa.array([[1]], pa.list_(one.type))):
+        table = pa.table(dict.fromkeys(PULSE.names, column)).replace_schema_metadata(PULSE.metadata)
+        with pa.ipc.new_stream(str(path), table.schema) as stream:
+            stream.write_table(table)
+        with pytest.raises(RecordError, match=r"pulse-0\.arrows: damaged .*which no version has"):
+            read_stream(path, PULSE)
+
+
 def test_a_record_whose_columns_have_no_names_is_damaged(folder: RunFolder) -> None:
     """Bytes that are no text, in the place of a column's name."""
     seal(folder, lambda texts: [0 for _ in texts], "run")

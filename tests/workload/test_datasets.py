@@ -308,6 +308,31 @@ def test_offsets_that_point_elsewhere_are_refused(tmp_path: Path) -> None:
             load(path, "the-stack")
 
 
+def test_a_text_in_very_many_cells_is_refused(tmp_path: Path) -> None:
+    """A dictionary holds it once; as prompts each has its own."""
+    cells = pa.DictionaryArray.from_arrays(pa.array([0] * 256, pa.int8()), pa.array(["x" * (5 << 20)]))
+    table = pa.table({"content": cells, "lang": ["C"] * 256})
+    write_arrow(table, tmp_path / "a.arrow")
+    pq.write_table(table, tmp_path / "a.parquet", dictionary_pagesize_limit=1 << 30)
+    for name in ("a.arrow", "a.parquet"):
+        with pytest.raises(PlanError, match=rf"{name}: .*1\.0 GiB"):
+            load(tmp_path / name, "the-stack")
+
+
+def write_arrow(table: pa.Table, path: Path) -> None:
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("name", ["a.arrow", "a.parquet"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path, name: str) -> None:
+    """Nobody can tell which is meant."""
+    table = pa.table([["x"], ["y"], ["C"]], ["content", "content", "lang"])
+    (write_arrow if name == "a.arrow" else pq.write_table)(table, tmp_path / name)
+    with pytest.raises(PlanError, match=f"{name}: cannot be read as .*names a column twice"):
+        load(tmp_path / name, "the-stack")
+
+
 def test_half_of_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
     """JSON can hold it, and no request."""
     said = [("hello", "hi"), ("\ud800", "hi"), ("hello", "\udfff")]

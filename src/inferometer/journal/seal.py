@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inferometer.errors import RecordError, file_error
-from inferometer.foreign_tables import TooLarge, check_parquet
+from inferometer.foreign_tables.limits import TooLarge
+from inferometer.foreign_tables.parquet import check_parquet
 from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.kept_text import KeepText
@@ -197,7 +198,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         check_regular(path)
         file = pq.ParquetFile(path)
-        check_parquet(file)
+        check_parquet(path)
         table = file.read()
         table.validate(full=True)
         return current(table, schema, path)
@@ -211,7 +212,7 @@ def record_parts(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     try:
         check_regular(path)
         with pq.ParquetFile(path) as file:
-            check_parquet(file)
+            check_parquet(path, None, PIECE_ROWS)
             found = file.schema_arrow
             current(found.empty_table(), RECORD, path)
             wanted = [*columns] if "text_chars" in found.names else [*columns, "text"]

@@ -7,8 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from inferometer.errors import RecordError
-from inferometer.foreign_tables import TooLarge, check_arrow
+from inferometer.foreign_tables.arrow import check_arrow
+from inferometer.foreign_tables.limits import TooLarge
 from inferometer.journal.schema import READ
+
+_OF_FEW_BYTES = (
+    pa.types.is_null, pa.types.is_dictionary, pa.types.is_run_end_encoded, pa.types.is_string_view, pa.types.is_binary_view,
+)  # fmt: skip
+"""Types that hold very many values in a few bytes, or in none. No version wrote any, and a cast would spell them out."""
 
 
 def check_unpacked(path: Path) -> None:
@@ -29,7 +35,7 @@ def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
         raise RecordError(f"{path.name}: of version {found}; this program reads {' and '.join(versions)}")
     try:
         columns = [
-            table.column(field.name).cast(field.type)
+            _spelled_out(table.column(field.name)).cast(field.type)
             if field.name in table.column_names
             else pa.nulls(len(table), field.type)
             for field in schema
@@ -41,3 +47,12 @@ def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
         UnicodeDecodeError,
     ) as cause:  # of another type, there twice, or no text
         raise RecordError(f"{path.name}: damaged ({cause})") from cause
+
+
+def _spelled_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if any(is_one(kind) for is_one in _OF_FEW_BYTES):
+        raise pa.ArrowInvalid(f"a column of type {str(column.type)[:80]}, which no version has")
+    return column

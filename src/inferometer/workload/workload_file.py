@@ -38,7 +38,9 @@ from inferometer.documents.part import from_data, optional, to_data
 from inferometer.documents.workload import PrefixHits, PromptFile, SourceFacts, TextSource, TokenizerFacts
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
-from inferometer.foreign_tables import TooLarge, check_arrow
+from inferometer.foreign_tables.arrow import check_arrow
+from inferometer.foreign_tables.cells import as_values
+from inferometer.foreign_tables.limits import TooLarge
 from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
 from inferometer.plan.target import Api, Body
@@ -570,16 +572,15 @@ def _arrow_rows(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple
     try:
         with pa.OSFile(str(made.path)) as file:  # not mapped: what was read need not stay in memory
             reader = pa.ipc.open_file(file)
-            for at in range(reader.num_record_batches):
-                batch = reader.get_batch(at)
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
                 batch.validate(full=True)
-                for values in batch.to_pylist():
+                for values in as_values(batch):
                     if values["extra_body"] is not None:
                         values["extra_body"] = foreign_json.loads(values["extra_body"])
                     there = {name: value for name, value in values.items() if value is not None}
                     yield _line(there), there
                     number += 1
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, ValueError) as cause:
+    except (pa.ArrowException, OSError, ValueError, TooLarge) as cause:
         wrong(number, f"cannot be read from here on: {_first_line(cause)}")
 
 
@@ -588,7 +589,7 @@ def _metadata(path: Path) -> bytes:
         check_arrow(path)
         with pa.memory_map(str(path)) as mapped:
             schema = pa.ipc.open_file(mapped).schema
-    except (pa.ArrowInvalid, OSError, TooLarge) as cause:
+    except (pa.ArrowException, OSError, TooLarge, UnicodeDecodeError) as cause:
         raise refused(path.name, f"cannot be read as Arrow: {_first_line(cause)}") from None
     if not schema.remove_metadata().equals(pa.schema(list(ARROW.items()))):
         raise refused(path.name, "has other columns than a workload that `inferometer workload make` wrote")

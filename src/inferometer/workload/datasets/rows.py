@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inferometer import foreign_json
-from inferometer.foreign_tables import TooLarge, check_arrow, check_parquet
+from inferometer.foreign_tables.arrow import check_arrow
+from inferometer.foreign_tables.cells import as_values
+from inferometer.foreign_tables.limits import TooLarge
+from inferometer.foreign_tables.parquet import check_parquet
 from inferometer.workload.datasets.files import refused
 
 Row = tuple[str, Any]
@@ -57,8 +61,8 @@ def _first_line(cause: Exception) -> str:
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    check_parquet(path, columns, _BATCH)
     with pq.ParquetFile(path) as file:
-        check_parquet(file)
         held = [name for name in columns if name in file.schema_arrow.names]
         yield from file.iter_batches(_BATCH, columns=held)
 
@@ -77,14 +81,15 @@ def _arrow(path: Path) -> Iterator[pa.RecordBatch]:
 def _batches(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[Row]:
     number = 0
     for batch in batches:
-        held = batch.select([name for name in columns if name in batch.schema.names])
+        there = [name for name in batch.schema.names if name in columns]
+        if len(there) > len(set(there)):
+            raise pa.ArrowInvalid("it names a column twice")
+        held = batch.select(there)
         held.validate(full=True)  # an offset that points elsewhere would be followed
-        for start in range(0, batch.num_rows, _BATCH):
-            # A batch without a column has no rows of its own to give.
-            rows = held.slice(start, _BATCH).to_pylist() or [{}] * min(_BATCH, batch.num_rows - start)
-            for row in rows:
-                number += 1
-                yield f"row {number}", row
+        # A batch without a column has no rows of its own to give.
+        for row in as_values(held, _BATCH) if there else repeat({}, batch.num_rows):
+            number += 1
+            yield f"row {number}", row
 
 
 def _json(path: Path, name: str, chunk: int) -> Iterator[Row]:

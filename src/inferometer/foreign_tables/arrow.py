@@ -1,7 +1,6 @@
-"""Arrow and Parquet files that somebody else wrote: what they would take once unpacked, found before anything is.
+"""Arrow files: what one states of the size of its parts is what is taken for them, so the limit holds whatever it states.
 
-A file of some kilobytes can hold gigabytes of one byte. What an Arrow file states of the size of its parts is what is taken for
-them, so the limit holds whatever it states. A Parquet file is believed what it states.
+Rows are limited too: those of a column of nulls have no bytes in the file, and become values of some.
 """
 
 from __future__ import annotations
@@ -12,14 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import pyarrow.parquet as pq
-
-MOST_BATCH = 1 << 30
-"""Bytes of a batch of an Arrow file, unpacked."""
-MOST_GROUP = 4 << 30
-"""Bytes of a row group of a Parquet file, unpacked."""
-MOST_ROWS = 100_000_000
-"""Rows of a Parquet file."""
+from inferometer.foreign_tables.limits import FEW_ROWS, MOST_BATCH, TooLarge, gib
 
 _MAGIC = b"ARROW1"
 _GOES_ON = 0xFFFFFFFF
@@ -27,39 +19,20 @@ _DICTIONARY, _BATCH = 2, 3
 """Kinds of messages that hold data."""
 
 
-class TooLarge(Exception):
-    """The words go after the name of the file."""
-
-
-def check_parquet(file: pq.ParquetFile) -> None:
-    """That a file states no more than the limits. Columns are not looked at one by one: where what is said of one is damaged,
-    pyarrow ends the process. Raises TooLarge."""
-    about = file.metadata
-    if about.num_rows > MOST_ROWS:
-        raise TooLarge(f"has {about.num_rows:,} rows: at most {MOST_ROWS:,}")
-    largest = max(
-        (about.row_group(group).total_byte_size for group in range(about.num_row_groups)), default=0
-    )
-    if largest > MOST_GROUP:
-        raise TooLarge(f"a row group of it has {_gib(largest)} once unpacked: at most {_gib(MOST_GROUP)}")
-
-
-def check_arrow(path: Path) -> None:
-    """That no batch of a file or stream would take more than MOST_BATCH once it is unpacked. What is damaged is left to the
-    reader. Raises TooLarge, OSError."""
+def check_arrow(path: Path, most: int = MOST_BATCH) -> None:
+    """That no batch of a file or stream would take more than `most` bytes once it is unpacked, and that many rows have a byte
+    each. What is damaged is left to the reader. Raises TooLarge, OSError."""
     with path.open("rb") as file:
+        most_rows, rows = max(FEW_ROWS, os.fstat(file.fileno()).st_size), 0
         try:
             for at in _messages(file):
-                if (size := _unpacked(file, at)) > MOST_BATCH:
-                    raise TooLarge(
-                        f"a batch of it has {_gib(size)} once unpacked: at most {_gib(MOST_BATCH)}"
-                    )
+                own, size = _claimed(file, at)
+                if size > most:
+                    raise TooLarge(f"a batch of it has {gib(size)} once unpacked: at most {gib(most)}")
+                if (rows := rows + own) > most_rows:
+                    raise TooLarge(f"has {rows:,} rows or more: at most {most_rows:,}, in a file of its size")
         except (struct.error, IndexError):
             return
-
-
-def _gib(size: int) -> str:
-    return f"{size / (1 << 30):,.1f} GiB"
 
 
 def _messages(file: BinaryIO) -> Iterator[int]:
@@ -125,18 +98,22 @@ def _message(file: BinaryIO, at: int) -> tuple[int, int, _Flat]:
     return at + size, 0 if length is None else max(0, about.number("<q", length)), about
 
 
-def _unpacked(file: BinaryIO, at: int) -> int:
-    """How many bytes the compressed parts of a message come to."""
+def _claimed(file: BinaryIO, at: int) -> tuple[int, int]:
+    """How many rows a message has, and how many bytes its compressed parts come to."""
     body, _, about = _message(file, at)
     kind, batch = about.field(about.root, 1), about.inner(about.root, 2)
     if kind is None or batch is None:
-        return 0
+        return 0, 0
     if about.number("<B", kind) == _DICTIONARY:
         batch = about.inner(batch, 1)
     elif about.number("<B", kind) != _BATCH:
-        return 0
-    if batch is None or about.field(batch, 3) is None:
-        return 0  # not compressed: as large as the file at most
+        return 0, 0
+    if batch is None:
+        return 0, 0
+    length = about.field(batch, 0)
+    rows = 0 if length is None else max(0, about.number("<q", length))
+    if about.field(batch, 3) is None:
+        return rows, 0  # not compressed: as large as the file at most
     total = 0
     for part in about.items(batch, 2, 16):
         if about.number("<q", part + 8) < 8:
@@ -146,7 +123,7 @@ def _unpacked(file: BinaryIO, at: int) -> int:
             total += max(0, *struct.unpack("<q", file.read(8)))
         except (struct.error, IndexError):
             continue  # damaged, which does not keep a reader from unpacking the others first
-    return total
+    return rows, total
 
 
 def _seek(file: BinaryIO, at: int) -> None:
