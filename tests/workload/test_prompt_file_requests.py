@@ -208,9 +208,10 @@ def test_mistakes_of_one_line_are_not_all_told(tmp_path: Path) -> None:
 
 def test_a_file_of_nothing_but_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     """MOST_PROBLEMS and the word that there may be more; and a file that is not there is a problem too."""
-    found = problems(tmp_path / "own", b'{"promt": 1, "output_tokens": 1}\n' * 1000)
-    assert len(found) == MOST_PROBLEMS + 1
-    assert "not read any further" in found[-1]
+    for content in (b'{"promt": 1, "output_tokens": 1}\n', b"{no JSON\n", b"prompt\n" + b'"a" b\n'):
+        found = problems(tmp_path / "own", content * 1000)
+        assert len(found) == MOST_PROBLEMS + 1
+        assert "not read any further" in found[-1]
     with pytest.raises(PlanError, match="no such file"):
         survey(tmp_path / "nowhere", chat=True, needs_output=False)
 

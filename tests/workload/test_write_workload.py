@@ -385,8 +385,8 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
     "order": (lambda row: row | {"index": 3}, "index: is measure 3, where measure 2 should be"),
     "class": (lambda row: row | {"class": "nobody"}, "class: nobody is none of the header's"),
     "nonce": (lambda row: row | {"nonces": [row["nonces"][0] | {"at": 10_000}]}, "lies outside the text"),
-    "turns": (lambda row: row | {"turns": 10**12}, "turns: must be below 32768"),
-    "count": (lambda row: row | {"output_tokens": 1 << 40}, "output_tokens: must be below 2147483648"),
+    "turns": (lambda row: row | {"turns": 10**12}, "turns: must be below 32,768"),
+    "count": (lambda row: row | {"output_tokens": 1 << 40}, "output_tokens: must be below 2,147,483,648"),
     "many": (lambda row: row | {f"x{n}": 1 for n in range(2_000)}, r"an object in it has 2,0\d\d members"),
 }  # fmt: skip
 

@@ -239,8 +239,7 @@ class _Survey:
         records = _records(file, kind, header, line, digest.update, self._refuse)
         for record in records:
             self._take(record)
-            if len(self._problems) >= MOST_PROBLEMS:
-                raise PlanError([*self._problems, Problem(self._path.name, "was not read any further")])
+            self._end_where_many()
         if not self._at and not self._problems:
             self._problems.append(Problem(self._path.name, "holds no prompt"))
         if len(self._classes) > MOST_CLASSES:
@@ -277,6 +276,11 @@ class _Survey:
 
     def _refuse(self, line: int, message: str) -> None:
         self._problems.append(Problem(f"{self._path.name}:{line}", message))
+        self._end_where_many()
+
+    def _end_where_many(self) -> None:
+        if len(self._problems) >= MOST_PROBLEMS:
+            raise PlanError([*self._problems, Problem(self._path.name, "was not read any further")])
 
     def _take(self, record: _Record) -> None:
         where = f"{self._path.name}:{record.line}"
