@@ -17,6 +17,7 @@ from inferometer.engines.openai import CHAT
 from inferometer.errors import RecordError
 from inferometer.journal import schedule
 from inferometer.journal.folder import RunFolder
+from inferometer.journal.outcomes import Outcomes
 from inferometer.journal.redact import LEAST_PART, STRUCK, Redactor
 from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
@@ -171,6 +172,17 @@ def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) 
     folder.facts.unlink()
     with pytest.raises(RecordError, match=r"run\.json"):
         read_facts(folder)
+
+
+def test_a_stream_whose_columns_have_no_names_is_damaged(tmp_path: Path) -> None:
+    """As the sealed record of such."""
+    path = tmp_path / "worker-0.arrows"
+    with pa.ipc.new_stream(str(path), OUTCOME) as stream:
+        stream.write_table(OUTCOME.empty_table())
+    path.write_bytes(path.read_bytes().replace(b"server_total_ns", b"server_t\xfftal_ns"))
+    for read in (lambda: read_stream(path, OUTCOME), lambda: Outcomes([path])):
+        with pytest.raises(RecordError, match=r"worker-0\.arrows: damaged"):
+            read()
 
 
 def test_types_that_no_version_has_are_damaged(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def asked(path: Path, names: Sequence[str]) -> pa.Table:
             # Combining copies: a column of a batch keeps all of the batch in memory.
             while group := list(islice(rows, TOGETHER)):
                 groups.append(pa.Table.from_batches(group).combine_chunks())
-    except (OSError, pa.ArrowException, KeyError) as cause:
+    except (OSError, pa.ArrowException, KeyError, UnicodeDecodeError) as cause:
         raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
     return pa.concat_tables(groups).combine_chunks()
 
