@@ -1,0 +1,51 @@
+"""Certificates of calibration, and what a run's facts cite of one: as they were written, or refused by name."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fuzz.bounds import bounded_memory
+from fuzz.place import FOLDER
+from inferometer import foreign_json
+from inferometer.calibration.certificate import cited, differences, find, named, read, store
+from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.part import to_data
+
+WHERE = FOLDER / "certificates"
+
+
+def check(data: bytes) -> None:
+    """Read it as the only certificate there is, and as a run's citation."""
+    WHERE.mkdir(exist_ok=True)
+    path = WHERE / "20260102T030405Z-00000000.json"
+    path.write_bytes(data)
+    with bounded_memory():
+        lookup = find(WHERE, {}, {}, 1)
+        assert lookup.status in ("mismatch", "damaged")
+        citation(data)
+    try:
+        certificate = read(path)
+    except ValueError:
+        assert lookup.status == "damaged"
+        return
+    assert not differences(certificate, certificate.machine, certificate.packages, certificate.workers)
+    found = find(WHERE, certificate.machine, certificate.packages, certificate.workers)
+    facts = cited(found)
+    assert CertificateLookup.of_facts(to_data(facts.facts())) == facts
+    ours = named(certificate)
+    written = store(ours, FOLDER / "written")
+    assert read(written) == ours
+    written.unlink()
+
+
+def citation(data: bytes) -> None:
+    """What run/evaluate.py takes for a damaged one is refused that way."""
+    try:
+        facts = foreign_json.loads(data)
+    except foreign_json.NotJSON:
+        return
+    if isinstance(facts, dict):
+        try:
+            CertificateLookup.of_facts(facts)
+        except (msgspec.ValidationError, LookupError, TypeError):
+            return
