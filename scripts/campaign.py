@@ -3,7 +3,8 @@
     python -m scripts.campaign [reference] [vllm] [--out DIR]
 
 The runs and the whole report are left in DIR; report.md, minimum.txt and picture.svg are put beside the plan. vLLM keeps to the
-first half of the cores, and who measures it to the rest (scripts/engines/serve.py). Its prefix cache is a flag, so the plan
+first half of the cores, and who measures it to the rest (scripts/engines/serve.py). Where this is run by root, the cores are
+kept awake (scripts/awake.py). Its prefix cache is a flag, so the plan
 switches it by starting vLLM again; its KV cache is made small, so that one machine can fill it.
 """
 
@@ -22,6 +23,7 @@ import yaml
 
 from inferometer.documents.campaign import CAMPAIGN_SCHEMA, Campaign
 from inferometer.documents.part import from_json
+from scripts.awake import kept_awake
 from scripts.engines.places import ROOT
 from scripts.engines.serve import halves
 from scripts.picture import first_picture
@@ -97,7 +99,9 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--out", type=Path, default=Path("runs/campaign"))
     given = parser.parse_args(argv)
-    codes = [CAMPAIGNS[name](given.out) for name in given.names or CAMPAIGNS]
+    with kept_awake() as awake:
+        print("the cores are kept awake" if awake else "the cores may sleep: only root can keep them awake")
+        codes = [CAMPAIGNS[name](given.out) for name in given.names or CAMPAIGNS]
     return 0 if all(code in DONE for code in codes) else 1
 
 
