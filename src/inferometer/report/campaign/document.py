@@ -154,7 +154,8 @@ def _number(value: Cell) -> float | None:
 
 
 def _model(sut: Sut) -> str:
-    return " ".join(part for part in (sut.model, sut.model_version, sut.quantization) if part)
+    quantization = f"quantization {sut.quantization}" if sut.quantization else None
+    return ", ".join(part for part in (sut.model, sut.model_version, quantization) if part)
 
 
 def _hardware(sut: Sut) -> str | None:
