@@ -60,6 +60,8 @@ Z_95 = 1.959963984540054
 
 BLOCK = 5.0
 BLOCKS_LEAST, BLOCKS_MOST = 5, 20
+ROUNDING = 1e-9
+"""A share of a block: sums in another order must not decide how many fit."""
 SIZE_LEAST = 10.0
 SKEW, SKEW_LEAST = 10.0, 2.0
 TAIL = 1.5
@@ -322,7 +324,7 @@ def half_width(
     size = samples * variance / per_sample
     if size < SIZE_LEAST:
         return "correlated"
-    blocks = max(min(BLOCKS_MOST, bins, int(min(size, states.count) / BLOCK)), BLOCKS_LEAST)
+    blocks = max(min(BLOCKS_MOST, bins, int(min(size, states.count) / BLOCK + ROUNDING)), BLOCKS_LEAST)
     edges = np.linspace(0, bins, blocks + 1).astype(np.int64)
     sums = np.add.reduceat(residuals, edges[:-1])
     by_blocks = float(sums @ sums) * blocks / (blocks - 1) / samples**2  # the variance of the mean
