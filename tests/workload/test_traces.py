@@ -84,6 +84,14 @@ def test_azure_dates_with_a_zone_are_the_same_instants() -> None:
     assert due == [0, 250, 251.163, 500]
 
 
+def test_azure_dates_whose_zone_stands_where_the_seconds_should_are_refused(tmp_path: Path) -> None:
+    """Python reads them as a date; nothing behind it is looked at."""
+    path = tmp_path / "a.csv"
+    path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10000+00:00,48,10\n")
+    with pytest.raises(PlanError, match="must be a date and time such as"):
+        survey(Trace(file=str(path)))
+
+
 def test_burstgpt_failures_are_counted_and_left_out() -> None:
     """A row without response, or without request, has no load to repeat; the others keep their instants."""
     assert read("burstgpt.csv") == [

@@ -39,7 +39,8 @@ def _instant_ns(cell: bytes) -> int:
         moment = datetime.fromisoformat(cell[:_SECOND].decode("ascii"))
     except ValueError:
         rest = None
-    if rest is None or len(cell) < _SECOND:
+    # A date with few digits for its time may have its zone within the first characters.
+    if rest is None or len(cell) < _SECOND or moment.tzinfo is not None:
         raise Unfit(COLUMNS[0], "must be a date and time such as 2023-11-16 18:15:46.6805900")
     since = moment - _EPOCH
     seconds = since.days * 86_400 + since.seconds
