@@ -174,6 +174,19 @@ def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) 
         read_facts(folder)
 
 
+def test_a_stream_with_a_column_of_a_union_is_damaged(tmp_path: Path) -> None:
+    """Of which pyarrow makes no empty array."""
+    path = tmp_path / "worker-0.arrows"
+    union = pa.sparse_union([pa.field("a", pa.int64())])
+    schema = pa.schema(
+        [OUTCOME.field("t_intended"), OUTCOME.field("index"), pa.field("cycle", union)], OUTCOME.metadata
+    )
+    with pa.ipc.new_stream(str(path), schema):
+        pass
+    with pytest.raises(RecordError, match=r"worker-0\.arrows: damaged"):
+        Outcomes([path])
+
+
 def test_a_stream_whose_columns_have_no_names_is_damaged(tmp_path: Path) -> None:
     """As the sealed record of such."""
     path = tmp_path / "worker-0.arrows"

@@ -129,7 +129,9 @@ def _batches(path: Path) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
             raise file_error(f"{path.name}: damaged ({cause})", cause) from cause
         if any(reader.schema.get_field_index(name) < 0 for name in _DUE):  # other names may be no text
             raise RecordError(f"{path.name}: damaged (it has no columns {' and '.join(_DUE)}, or several)")
-        current(reader.schema.empty_table(), OUTCOME, path)
+        current(
+            pa.Table.from_batches([], reader.schema), OUTCOME, path
+        )  # an empty array is not made of every type
         while True:
             at = source.tell()
             try:
