@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from itertools import groupby, islice, pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed, uniform
 from inferometer.plan.schema import Load
 from inferometer.plan.workload import AnyWorkload, workload_of
-from inferometer.workload.turn_schedule import ONE_TURN, Place, arranged, drawn
+from inferometer.workload.turn_schedule import MOST_TURNS, ONE_TURN, Place, arranged, drawn
 
 turns = st.integers(1, 6).flatmap(lambda low: st.integers(low, 8).map(lambda high: uniform(low, high)))
 thinks = st.one_of(st.none(), st.integers(1, 50).map(fixed))
@@ -94,3 +96,12 @@ def test_what_is_drawn_for_a_session_does_not_depend_on_how_many_are_asked_for()
     capped = list(drawn(spec, [2] * 30))
     assert capped == [session[:2] for session in free]
     assert list(islice(drawn(spec), 5)) == free[:5]
+
+
+def test_no_conversation_has_more_turns_than_a_schedule_can_count() -> None:
+    most = next(drawn(workload_of({"turns": fixed(MOST_TURNS)})))
+    assert len(most) == MOST_TURNS
+    longer = workload_of({"turns": fixed(MOST_TURNS + 1)})
+    with pytest.raises(PlanError, match="turns"):
+        next(drawn(longer))
+    assert len(next(drawn(longer, [3]))) == 3

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.arrivals import phase_instants, user_instants
 from inferometer.plan.lengths import Distribution
 from inferometer.units import NS_PER_MS, seconds_to_ns
@@ -34,6 +35,8 @@ Session = tuple[int, ...]
 """One think time a turn, in ns; that of the first is 0."""
 
 ONE_TURN: Session = (0,)
+MOST_TURNS = 2**15 - 1
+"""What the column `turns` of a schedule holds (journal/schema.py)."""
 
 
 class Place(NamedTuple):
@@ -52,13 +55,18 @@ class Place(NamedTuple):
 
 
 def drawn(spec: AnyWorkload, at_most: Iterable[int] | None = None) -> Iterator[Session]:
-    """Sessions without end, or as many as there are numbers: each of them caps the turns of one. ValueError without `turns`."""
+    """Sessions without end, or as many as there are numbers: each of them caps the turns of one. ValueError without `turns`;
+    PlanError where one would have more than MOST_TURNS."""
     if spec.turns is None:
         raise ValueError("the plan has no turns")
     digest = hashlib.sha256(b"inferometer sessions %d" % spec.seed).digest()
     rng = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 (a repeatable stream, not a secret one)
     for most in repeat(None) if at_most is None else at_most:
         turns = lengths.draw(spec.turns, rng)
+        if (turns if most is None else min(turns, most)) > MOST_TURNS:
+            raise PlanError(
+                [Problem("--turns", f"a conversation would have {turns:,} turns; {MOST_TURNS:,} is the most")]
+            )
         thinks = [0, *(_think(spec.think_ms, rng) for _ in range(turns - 1))]
         yield tuple(thinks[:most])
 
