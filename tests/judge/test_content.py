@@ -161,6 +161,16 @@ def test_reasoning_that_was_sent_is_counted_like_any_text(run: Any) -> None:
     assert (summary.status, summary.facts["against"]) == ("unsure", "reasoning")
 
 
+@pytest.mark.parametrize(("every", "status"), [(2, "unsure"), (8, "note"), (40, "pass")])
+def test_tokens_counted_and_not_sent_are_told_before_they_decide(run: Any, every: int, status: str) -> None:
+    """Law: a server whose count is above what arrived, by more than a hundredth, is named; by more than a twentieth, not
+    believed. One answer of four tokens in so many is counted as five."""
+    counted = found(run, "token_counts", usage_output=lambda v: v + (np.arange(len(v)) % every == 0))
+    assert counted.status == status
+    if status == "note":
+        assert "no interval covers" in sentence(counted)
+
+
 def test_fewer_tokens_than_events_are_a_contradiction_whatever_is_called_reasoning(run: Any) -> None:
     """Law: declared reasoning excuses no count below what arrived."""
     assert found(run, "token_counts", **reasoning(3, 2, output_tokens_local=lambda v: v)).status == "fail"

@@ -173,12 +173,16 @@ CHECKS: dict[str, Wording] = {
             "unsure": "The server counted more output tokens than the stream had events ({value} more, {limit} is accepted): "
             "either events hold several tokens or the count is wrong.",
             "unsure unknown": "The server reported no usage to compare with the client's own count of output tokens.",
-            "note": "Non-streaming answers have no events to count, so output tokens are the server's own count, unchecked.",
+            "note": "Server and client differ by {value} in their output token counts, within the accepted {limit}. If the "
+            "count used is the wrong one, every figure per token is off by as much, which no interval covers.",
+            "note unknown": "Non-streaming answers have no events to count, so output tokens are the server's own count, "
+            "unchecked.",
             "na": "No output tokens were counted.",
         },
         {
-            "note": "Name the model's own tokenizer (--tokenizer PATH), or measure streamed answers, so that they can be "
-            "checked.",
+            "note": "Name the model's own tokenizer (--tokenizer PATH) and compare the server's usage for one answer by hand.",
+            "note unknown": "Name the model's own tokenizer (--tokenizer PATH), or measure streamed answers, so that they can "
+            "be checked.",
             "fail": "Name the model's own tokenizer (--tokenizer PATH) and compare the server's usage for one answer by hand.",
             "unsure": "Let the server report usage in its streams, or name the model's own tokenizer (--tokenizer PATH).",
         },

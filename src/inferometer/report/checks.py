@@ -130,9 +130,8 @@ def sentence(check: AnyCheck) -> str:
     entry = _entry(check)
     if check.status == "na" and check.facts.get("simulated"):
         return _NA_SIMULATED
-    says = entry.says if entry else {}
-    unknown = says.get(f"{check.status} unknown") if check.value is None else None
-    pattern = unknown or says.get(check.status) or _GENERAL.get(check.status, _GENERAL["note"])
+    said = _of_outcome(entry.says, check) if entry else None
+    pattern = said or _GENERAL.get(check.status, _GENERAL["note"])
     parts = [pattern.format(title=title(check), value=value(check), limit=limit(check))]
     facts = {key: fact for key, fact in check.facts.items() if fact not in (None, {}, [])}
     for needed, clause in (entry.clauses if entry and check.status != "na" else {}).items():
@@ -144,7 +143,13 @@ def sentence(check: AnyCheck) -> str:
 def advice(check: AnyCheck) -> str | None:
     """What to do next, where something is to be done."""
     entry = _entry(check)
-    return entry.advice.get(check.status) if entry else None
+    return _of_outcome(entry.advice, check) if entry else None
+
+
+def _of_outcome(words: Mapping[str, str], check: AnyCheck) -> str | None:
+    """What is said of this status, or of it without a value."""
+    unknown = words.get(f"{check.status} unknown") if check.value is None else None
+    return unknown or words.get(check.status)
 
 
 def message(check: AnyCheck) -> str:
