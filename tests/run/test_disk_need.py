@@ -16,6 +16,7 @@ from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
+from inferometer.plan.standard import STANDARD
 from inferometer.run.disk_need import TOLD_FROM, DiskNeed, Expected, announced, disk_need, expected
 from inferometer.run.evaluate import recover
 from inferometer.workload.sources import sourced
@@ -46,6 +47,17 @@ def test_requests_are_counted_where_the_plan_fixes_them(load: dict[str, Any], re
     plan, source = sourced(plan_of(**load))
     found = expected(plan, source)
     assert found == (None if requests is None else Expected(requests, 100.0, 50.0))
+
+
+@pytest.mark.parametrize("name", sorted(STANDARD))
+def test_every_standard_workload_has_an_estimate(name: str) -> None:
+    """Also where only the texts drawn know their lengths: what is no number would be compared with the disk in vain."""
+    plan, source = sourced(
+        Plan.model_validate({"load": {"rate": 1.0, "requests": 10}, "workload": {"name": name}})
+    )
+    found = expected(plan, source)
+    assert found is not None
+    assert 0 < disk_need(found, "all", streamed=True).total < GIB
 
 
 @given(st.integers(1, 10**7), st.floats(1, 10**5), st.floats(1, 10**5), st.booleans())

@@ -380,6 +380,8 @@ class Empirical:
     """Each text is as long as it is: only whoever has the texts knows the lengths."""
 
     kind: ClassVar[str] = "empirical"
+    TYPICAL: ClassVar[float] = 300.0
+    """Tokens of a text whose length nobody has counted yet, to estimate by."""
 
     def __str__(self) -> str:
         return self.kind
@@ -395,6 +397,12 @@ class Empirical:
 
 Distribution = Fixed | Uniform | Normal | Lognormal | Histogram | Quantiles | Empirical
 """Any length distribution: for `isinstance` and `match`."""
+
+
+def estimated_mean(lengths: Distribution) -> float:
+    """The mean in tokens, or what is typical where nobody knows it before the texts are drawn."""
+    mean = lengths.mean()
+    return Empirical.TYPICAL if math.isnan(mean) else mean
 
 
 def fixed(tokens: int) -> Fixed:

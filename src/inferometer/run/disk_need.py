@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from inferometer.errors import MachineError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.kept_text import KeepText
+from inferometer.plan.lengths import estimated_mean
 from inferometer.plan.request_class import RequestClass
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, MixtureWorkload, StandardWorkload
@@ -90,13 +91,13 @@ def _prompt_tokens(workload: AnyWorkload) -> float | None:
         weights = math.fsum(one.weight for one in workload.classes)
         return math.fsum(one.weight * _class_tokens(one) for one in workload.classes) / weights
     if isinstance(workload, StandardWorkload | LengthsWorkload):
-        return workload.input_tokens.mean()
+        return estimated_mean(workload.input_tokens)
     return None
 
 
 def _class_tokens(one: RequestClass) -> float:
     prefix = one.shared_prefix
-    return one.input_tokens.mean() + (0.0 if prefix is None else prefix.share * prefix.tokens)
+    return estimated_mean(one.input_tokens) + (0.0 if prefix is None else prefix.share * prefix.tokens)
 
 
 def disk_need(run: Expected, keep_text: KeepText, *, streamed: bool) -> DiskNeed:

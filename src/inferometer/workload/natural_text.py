@@ -17,7 +17,6 @@ Text is cut to exact length with everything that stands before and behind it, an
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from inferometer.plan.lengths import Empirical
+from inferometer.plan.lengths import Empirical, estimated_mean
 from inferometer.workload import lengths
 from inferometer.workload.nonces import nonces
 from inferometer.workload.parallel import DEFAULT, Processes, spread
@@ -49,7 +48,6 @@ QUESTION = (
 
 _APART = "\n"  # between a prefix and what follows it in one text: one line end is read alike with and without the rest
 _ROUNDS, _BEGINNINGS = 3, 4
-_TYPICAL = 300  # tokens of a text whose length nobody has counted yet
 _ROOM = 8  # tokens for a piece that may be too few for any to fit between front and tail
 _LONG = 2048  # tokens from which on a text's middle is not read again
 _ENDS = 1024  # tokens left for its ends, a prefix and a question among them
@@ -111,8 +109,7 @@ def generate(
     make.prefixes = list(_prefixes(spec, first, make.prefix, tokenizer, prefix_salt, prompt_format))
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
     requests = zip(_drawn(spec, rng, texts, n, same, cover), marks, strict=True)
-    mean = spec.input_tokens.mean()
-    tokens = n * (_TYPICAL if math.isnan(mean) else mean)
+    tokens = n * estimated_mean(spec.input_tokens)
     yield from spread(make.prompt, requests, tokenizer.lanes, tokens, processes)
 
 
