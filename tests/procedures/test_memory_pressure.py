@@ -275,6 +275,17 @@ def test_levels_are_percentages_of_the_capacity_rounded_up(capacity: int, shares
         assert 100 * slots >= share * found > 100 * (slots - 1)
 
 
+@given(requests=st.integers(1, 5_000), seconds=st.floats(1, 3_600), capacity=st.integers(1, 200))
+def test_a_level_lasts_for_the_requests_that_its_p99_takes(
+    requests: int, seconds: float, capacity: int
+) -> None:
+    """Law: by the rate at the capacity, 5 requests/s here, a level has time for `requests`, and at least `duration_s`."""
+    setup = _setup(initial=capacity, maximum=capacity, requests=requests, duration_s=seconds)
+    levels = [one.step.plan.load for one in _play(setup, lambda *_: _level()) if one.step.part == "level"]
+    assert all(load.duration_s is not None for load in levels)
+    assert min(load.duration_s or 0 for load in levels) >= max(seconds, requests / 5) * (1 - 1e-3)
+
+
 @pytest.mark.parametrize(
     ("failing", "slow", "pattern", "below"),
     [

@@ -59,6 +59,7 @@ SIZES: dict[str, dict[str, object]] = {
         "ttft_p99_ms": 600,
         "level_s": 10,
         "duration_s": 10,
+        "requests": 100,
         "completions_per_slot": 10,
         "initial": 16,
         "percent": [125],

@@ -268,10 +268,11 @@ class PrefixCache(Parameters):
 
 class MemoryPressure(Parameters):
     """Draft 5.8. Percentages of the highest concurrency that 5.5's search finds on this test's own workload; 100 comes
-    first."""
+    first. A level lasts until about `requests` have ended, at the rate of the base: a P99 with an interval takes as many."""
 
     percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (110, 125, 150)
     duration_s: Seconds = 120.0
+    requests: Count = 2_000
     initial: Concurrency = 1
     maximum: Concurrency = 256
     success_rate: Annotated[Share, HARMLESS] = 0.99
@@ -284,6 +285,7 @@ class MemoryPressure(Parameters):
     quick: ClassVar[Values] = {
         "percent": (125,),
         "duration_s": 6.0,
+        "requests": 1,
         "level_s": 4.0,
         "completions_per_slot": 1,
         "initial": 8,

@@ -129,8 +129,9 @@ def _percentages(setup: Setup) -> list[float]:
 def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
     """`base`: requests a second at the capacity, if they were measured."""
     slots = math.ceil(capacity * share / 100 - 1e-9)
-    wave = slots / base if base else 0.0
-    seconds = max(setup.tests.memory_pressure.duration_s, float(f"{WAVES * wave:.4g}"))
+    asked = setup.tests.memory_pressure
+    least = max(WAVES * slots, asked.requests) / base if base else 0.0
+    seconds = max(asked.duration_s, float(f"{least:.4g}"))
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
     plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
     at = Conditions(percent=share, concurrency=slots)
@@ -348,7 +349,8 @@ def _notes(setup: Setup, wanted: Sought) -> tuple[Note, ...]:
         "success_rate": wanted.success_rate,
         "ttft_p99_ms": wanted.ttft_p99_ms,
     }
-    lasting = {"seconds": setup.tests.memory_pressure.duration_s}
+    asked = setup.tests.memory_pressure
+    lasting = {"seconds": asked.duration_s, "requests": asked.requests}
     return Note("pressure_workload", words, True), Note("pressure_levels", lasting, True)
 
 

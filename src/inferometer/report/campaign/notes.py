@@ -473,7 +473,8 @@ MEMORY_PRESSURE: dict[str, Words] = {
     "change_from_base": _change,
     "pressure_workload": _pressure_workload,
     "pressure_levels": (
-        "Each level lasted {seconds:g} s in closed loop; requests in flight at its end were waited for, up to their time "
+        "Each level lasted {seconds:g} s in closed loop, and at least as long as {requests:g} requests take at the rate of "
+        "the capacity; requests in flight at its end were waited for, up to their time "
         "limit; those cut off count neither as completed nor as failed."
     ),
     "preemption_not_measured": (
