@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from engine_play import ANY, CHANGES, JOBS, SETTINGS, Change, Job, drain, history, jobs_of, open_at, play
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from inferometer.server.engine.blocks import BlockPool
@@ -337,3 +337,25 @@ def test_what_a_cancelled_request_left_is_not_of_its_next_life() -> None:
             seen[key] += range(index, index + count)
     assert seen == {"one": [0, 1, 2], "other": list(range(30))}
     assert not engine.cancel("one", engine.now)
+
+
+@given(SETTINGS, JOBS, st.integers(0, 10**10))
+def test_a_client_that_goes_gets_nothing_more_of_what_was_not_fetched(
+    engine: Settings, jobs: list[Job], at: int
+) -> None:
+    """Law: whether its request waits, runs, is in a check or has ended: not a token of it is left, others lose none, and going
+    twice is going once."""
+    assume(jobs)
+    model: Engine[Job] = Engine(engine, 1)
+    for job in sorted(jobs, key=lambda job: job.arrives):
+        model.submit(job, job.prompt, job.output, job.arrives)
+    at = max(at, model.now)
+    gone = jobs[0]
+    assert model.cancel(gone, at)
+    assert not model.cancel(gone, at)
+    left: dict[int, int] = {}
+    while (emission := model.advance(max(at, model.next_due() or at))) is not None:
+        for key, _, count, _ in emission.tokens:
+            left[id(key)] = left.get(id(key), 0) + count
+    assert id(gone) not in left
+    assert all(left.get(id(job), 0) > 0 for job in jobs[1:])

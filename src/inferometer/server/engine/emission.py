@@ -22,10 +22,11 @@ Tokens = tuple[K, int, int, int]
 class Emission(Generic[K]):
     """What came out at the instant `at`. `cached`: requests whose prompts were served in part from the prefix cache,
     and how many of their tokens. `prefilled`: requests whose prompts were complete at `at`, and when the first iteration that
-    computed a part of them began. Each is told once, no later than the first token.
+    computed a part of them began. Each is told once, no later than the first token. `ended`: requests whose last token is here.
     """
 
     at: Ns
     tokens: list[Tokens[K]]
     cached: Sequence[tuple[K, int]] = ()
     prefilled: Sequence[tuple[K, int]] = ()
+    ended: Sequence[K] = ()

@@ -57,6 +57,9 @@ class Engine(Generic[K]):
         ] = []  # a heap: tokens in their check, and when it ends
         self._out: deque[Emission[K]] = deque()  # what came out and was not fetched
         self._cancelled: dict[int, K] = {}  # requests of which that may hold tokens, by their identity
+        self._ended: dict[
+            int, K
+        ] = {}  # requests whose last token came out and was not fetched, by their identity
         self._ready: int | None = 0 if settings.preloaded else None  # when the model is or was loaded
         self._cold = settings.cold_steps  # iterations to come that are slow
 
@@ -170,9 +173,12 @@ class Engine(Generic[K]):
         self._catch_up(now)
         self._guard.forget(key)
         sequence = self._sequences.pop(id(key), None)
+        held = self._withhold(key, *(one[2] for one in self._held))
         if sequence is None:
-            return self._withhold(key, *(one.tokens for one in self._out), *(one[2] for one in self._held))
-        self._withhold(key, *(one[2] for one in self._held))
+            left = self._ended.pop(id(key), None) is not None or held
+            if left:
+                self._cancelled[id(key)] = key
+            return left
         self._cancelled[id(key)] = key
         if sequence.checked:
             self._scheduler.drop(sequence)
@@ -198,6 +204,8 @@ class Engine(Generic[K]):
             if not self._out:
                 return Emission(Ns(at), [])
         emission = self._out.popleft()
+        for key in emission.ended:
+            self._ended.pop(id(key), None)
         if self._cancelled:
             self._strike(emission)
             if not self._out:
@@ -284,7 +292,7 @@ class Engine(Generic[K]):
         elif self._due is None and at == self._wake:
             self._begin(at)
         else:
-            self._out.append(Emission(Ns(at), heapq.heappop(self._held)[2]))
+            self._let_out(at, heapq.heappop(self._held)[2])
 
     def _begin(self, at: int) -> None:
         """Start what there is to do at `at`."""
@@ -321,15 +329,25 @@ class Engine(Generic[K]):
         prefilled: list[tuple[K, int]] = []
         if work.chunks:
             tokens = self._prefilled(work, cached, prefilled) + tokens
-        for sequence in self._scheduler.sweep():
-            del self._sequences[id(sequence.key)]
+        ended = [sequence.key for sequence in self._scheduler.sweep()]
+        for key in ended:
+            del self._sequences[id(key)]
         if not self.settings.output_check_tokens:
-            self._out.append(Emission(Ns(at), tokens, cached, prefilled))
+            self._put_out(Emission(Ns(at), tokens, cached, prefilled, ended))
             return
         for release, some in self._guard.hold(at, tokens).items():
             self._hold(release, some)
         if prefilled:  # whatever is cached is of these
             self._out.append(Emission(Ns(at), [], cached, prefilled))
+
+    def _put_out(self, emission: Emission[K]) -> None:
+        self._out.append(emission)
+        for key in emission.ended:
+            self._ended[id(key)] = key
+
+    def _let_out(self, at: int, tokens: list[Tokens[K]]) -> None:
+        """Tokens that were in a check come out."""
+        self._put_out(Emission(Ns(at), tokens, ended=[one[0] for one in tokens if one[3] != GOES_ON]))
 
     def _decoded(self) -> list[Tokens[K]]:
         """One token of each. The loop that is run for every token: nothing else may be in it."""
@@ -385,14 +403,12 @@ class Engine(Generic[K]):
 
     def _uncheck(self, now: int) -> None:
         """Prompts in their check stand in line from now on, and tokens in theirs come out, each answer's in their order."""
-        at = Ns(
-            now if self._next_begin is None else max(now, self._next_begin)
-        )  # no token before it came to be
+        at = now if self._next_begin is None else max(now, self._next_begin)  # no token before it came to be
         for _, _, tokens in sorted(self._held):
-            self._out.append(Emission(at, tokens))
+            self._let_out(at, tokens)
         self._held.clear()
         if rest := self._guard.release(now):
-            self._out.append(Emission(at, rest))
+            self._let_out(at, rest)
         for _, sequence in self._checking:
             priority, checked, number = sequence.rank
             sequence.rank = priority, min(checked, now), number
