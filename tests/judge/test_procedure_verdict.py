@@ -53,7 +53,7 @@ def judged(
         ("unsure", "receive_lag", "INCONCLUSIVE"),
         ("note", "lateness", "VALID"),
         ("fail", "error_rate", "VALID"),
-        ("unsure", "stationary", "VALID"),
+        ("unsure", "filling", "VALID"),
         ("unsure", "samples_p99", "VALID"),
     ],
 )

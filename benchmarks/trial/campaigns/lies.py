@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.trial.campaigns.carrying import ENGINE, FIXED, as_on, asked, said
+from benchmarks.trial.campaigns.carrying import ENGINE, FIXED, LENGTHS, as_on, asked, said
 from benchmarks.trial.campaigns.situation import Situation
-from benchmarks.trial.campaigns.stands import Overrunning, Rewrite, Rewriting, SilentAndStuck, Stuck, column
+from benchmarks.trial.campaigns.stands import (
+    Overrunning,
+    Rewrite,
+    Rewriting,
+    SilentAndStuck,
+    Stuck,
+    cached,
+    column,
+)
 
 COUNTS = ("token_counts", "output_length")
 POINTS = 10.0
@@ -56,6 +64,19 @@ def _caches() -> Iterator[Situation]:
             )  # fmt: skip
 
 
+def _hits() -> Iterator[Situation]:
+    """A cache, declared or not, that knows prompts which nobody sent before."""
+    fast = replace(ENGINE, prefill_per_token_ns=0.2 * ENGINE.prefill_per_token_ns, prefix_caching=False)
+    for test, flags in (("ttft", {}), ("throughput", {}), ("itl", {"--prefix-caching": "disabled"})):
+        wanted = asked(test, flags=LENGTHS | flags)
+        off = ", declared off" if flags else ""
+        yield Situation(
+            f"four fifths of every prompt from a cache{off}, `{test}`", "prefix cache",
+            partial(said, wanted, partial(Rewriting, fast, cached(0.8))), as_on(wanted, ENGINE),
+            ("cache_hits", "contradicted"), quick=test == "ttft",
+        )  # fmt: skip
+
+
 def _filters() -> Iterator[Situation]:
     family = "filters"
     wanted = asked("guardrail")
@@ -74,5 +95,5 @@ def _filters() -> Iterator[Situation]:
 
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_counts, _caches, _filters):
+    for part in (_counts, _caches, _hits, _filters):
         yield from part()

@@ -1,11 +1,12 @@
 """Systems in virtual time that are not as they say: other settings from run to run, switches that do nothing, false usage,
-answers longer than asked for."""
+slowness within a run, answers longer than asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -93,6 +94,43 @@ def column(name: str, change: Callable[[list[int | None]], list[int | None]]) ->
         at = table.schema.get_field_index(name)
         values = pa.array(change(table.column(name).to_pylist()), table.schema.field(name).type)
         return table.set_column(at, table.schema.field(name), values)
+
+    return rewrite
+
+
+def cached(share: float) -> Rewrite:
+    """The server says that it took this share of every prompt from a cache."""
+
+    def rewrite(table: pa.Table) -> pa.Table:
+        prompts = table.column("usage_input").to_pylist()
+        hits = column(
+            "usage_cached", lambda _: [None if one is None else int(share * one) for one in prompts]
+        )
+        return hits(table)
+
+    return rewrite
+
+
+def slowing(factor: float) -> Rewrite:
+    """The later half of the measured requests, as they were due, take so many times as long."""
+
+    def rewrite(table: pa.Table) -> pa.Table:
+        due, phase = (table.column(name).to_numpy() for name in ("t_intended", "phase"))
+        measured = np.flatnonzero(phase == phase.max())
+        late = {*measured[np.argsort(due[measured], kind="stable")][len(measured) // 2 :].tolist()}
+        sent = table.column("t_submit").to_pylist()
+
+        def later(row: int, at: int | None) -> int | None:
+            return at if at is None or row not in late else int(sent[row] + factor * (at - sent[row]))
+
+        for name in ("t_first_byte", "t_end"):
+            table = column(name, lambda values: [later(*one) for one in enumerate(values)])(table)
+        events = [
+            [later(row, at) for at in one] for row, one in enumerate(table.column("event_ns").to_pylist())
+        ]
+        place = table.schema.get_field_index("event_ns")
+        field = table.schema.field("event_ns")
+        return table.set_column(place, field, pa.array(events, field.type))
 
     return rewrite
 

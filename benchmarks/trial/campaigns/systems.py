@@ -10,7 +10,7 @@ from benchmarks.headlines.fairness import ONE_AT_A_TIME, PLANTED
 from benchmarks.headlines.tradeoff import falling
 from benchmarks.trial.campaigns.carrying import ENGINE, LENGTHS, STANDARD, Asked, as_on, asked, honest, said
 from benchmarks.trial.campaigns.situation import CAMPAIGN, NO_TRUTH, Situation, Truth, Truths
-from benchmarks.trial.campaigns.stands import Alter, Changing, plain
+from benchmarks.trial.campaigns.stands import Alter, Changing, Rewriting, plain, slowing
 from inferometer.server.engine.settings import Settings
 from inferometer.units import NS_PER_S
 
@@ -94,6 +94,16 @@ def _changing() -> Iterator[Situation]:
         lambda name, number, settings: slower(settings, 1.33 if settings.guarded or name.endswith("again") else 1.0),
         as_on(filters, ENGINE), ["drifted_between"],
     )  # fmt: skip
+
+
+def _slowing() -> Iterator[Situation]:
+    """Within a run: no latency is that of the system as it was before, or after."""
+    for test, factor in (("ttft", 1.3), ("itl", 1.3)):
+        yield Situation(
+            f"a third slower from the middle of each run on, `{test}`", "changing system",
+            partial(said, asked(test), partial(Rewriting, ENGINE, slowing(factor))), lambda test=test: {test: NO_TRUTH},  # type: ignore[misc]  # bound here
+            ("drift",),
+        )  # fmt: skip
 
 
 def _falling() -> Iterator[Situation]:
@@ -203,5 +213,5 @@ def honest_first_ns(engine: Settings) -> float:
 
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_changing, _falling, _refusing, _unfair, _stuttering, _cold):
+    for part in (_changing, _slowing, _falling, _refusing, _unfair, _stuttering, _cold):
         yield from part()

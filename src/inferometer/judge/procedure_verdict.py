@@ -1,14 +1,15 @@
 """The verdict of a test, out of those of its runs: may the test's answer be believed?
 
-A test drives a system where it fails, on purpose. So what a run's verdict says of the system (it failed requests, its queue
-grew, few samples came of it) is the test's own subject, and only what it says of the instrument and of the words sent counts
-here, and whether the value that stands for the test is known. Runs that only estimate where to look do not count. Tests that
-stay where a system works are about its latencies, and these are of the requests that succeeded: failures leave them open.
+A test drives a system where it fails, on purpose. So much of what a run's verdict says of the system (it failed requests, its
+queue grew, few samples came of it) is the test's own subject; which checks of which runs count is a table of its own
+(counted_checks.py). Beside them counts whether the value that stands for the test is known. Tests that stay where a system
+works are about its latencies, and these are of the requests that succeeded: failures leave them open.
 
 | reason          | when                                                                    | makes the test |
 | --------------- | ----------------------------------------------------------------------- | -------------- |
-| a check's code  | it failed, or is unsure, in a run that counts                           | as in the run  |
-| `contradicted`  | the system was not in the state that it was switched to                 | INVALID        |
+| a check's code  | it failed, or is unsure, where it counts                                | as in the run  |
+| `contradicted`  | the system was not in the state that it was switched to, or that was    | INVALID        |
+|                 | declared of its cache                                                   |                |
 | `model_changed` | its runs were answered by several models, in one state                  | INVALID        |
 | `server_changed` | the server called itself by several names or versions, in one state    | INCONCLUSIVE   |
 | `failures`      | a test of SERVING, and surely more than 1 % of a run's requests failed  | INCONCLUSIVE   |
@@ -42,21 +43,16 @@ from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.checks import ERROR_RATE
 from inferometer.judge.compliance.evidence import MeasuredRun
+from inferometer.judge.counted_checks import ESTIMATES, OF_LATENCIES, SERVING, counted, headlines
 from inferometer.judge.delivery import AT_ONCE_SHARE
-from inferometer.judge.judge import OF_THE_INSTRUMENT
 from inferometer.measure.measurement import OF_FILTERS
 from inferometer.measure.stats import wilson
 from inferometer.metrics.statistics import ENOUGH
 from inferometer.plan.saved import part_values
 from inferometer.plan.schema import Plan
 
-LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
-"""What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
 OF_SINGLE_REQUESTS = {"cold-start"}
 """Tests whose runs have one request each: whether answers were held back shows over all of them together."""
-OF_FILTERS_COST = {"guardrail"}
-"""Tests of what filters cost in TTFT, end-to-end time and throughput: a disclosed one that holds answers back is expected."""
-ESTIMATES = ("pilot", "base-pilot", "warm-up")
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
@@ -73,10 +69,6 @@ WITH_INTERVAL = {
 """Tests whose headline has an interval, unless there is too little for one."""
 OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
 """Tests whose headline is reckoned with medians of several runs."""
-SERVING = {"ttft", "itl", "fairness", "prefix-cache", "long-context", "guardrail"}
-"""Tests at loads that the system is to carry, headlined by latencies."""
-OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm", "again"}
-"""Parts of their runs whose latencies the headlines are of."""
 WIDE = 2.0
 """Of an interval's ends: a value that may as well be twice as much is not known."""
 SMALL = 0.1
@@ -125,22 +117,12 @@ def verdict_of_test(
     objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
     objections += changes([(one.name, one.state, one.summary) for one in runs])
     objections += _failures(test, runs)
-    counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
-    if test in OF_SINGLE_REQUESTS and _streamed_together(runs):
-        counting -= {"streamed"}
     for one in runs:
         objections += (
             Objection("contradicted", "INVALID", one.name, note)
             for note in contradictions(one.part, one.state, one.summary)
         )
-        if one.part in ESTIMATES:
-            continue
-        for check in one.summary.verdict.checks:
-            if test in OF_FILTERS_COST and check.code == "streamed" and check.facts.get("of") == "filter":
-                continue
-            if check.code in counting and check.status in ("fail", "unsure"):
-                status: RunStatus = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
-                objections.append(Objection(check.code, status, one.name, check.message))
+    objections += _of_checks(test, runs)
     objections += (
         Objection(code, "INCONCLUSIVE", None, note) for code, note in _of_headline(test, runs, headline)
     )
@@ -148,6 +130,17 @@ def verdict_of_test(
         unknown = Note("headline_not_measured", {"label": headline.label})
         objections.append(Objection("unmeasured", "INCONCLUSIVE", None, unknown))
     return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
+
+
+def _of_checks(test: str, runs: Sequence[MeasuredRun]) -> Iterator[Objection]:
+    """What the checks of the runs say, where they count."""
+    headlined = {one.name for one in headlines(test, runs)}
+    together = test in OF_SINGLE_REQUESTS and _streamed_together(runs)
+    for one in runs:
+        for check in counted(test, one, headlined):
+            if not (together and check.code == "streamed"):
+                status: RunStatus = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
+                yield Objection(check.code, status, one.name, check.message)
 
 
 def _streamed_together(runs: Sequence[MeasuredRun]) -> bool:
@@ -222,8 +215,11 @@ def _fewest(summary: Summary) -> int:
 def contradictions(
     part: str, state: Mapping[str, str], summary: Summary, what: str | None = None
 ) -> list[Note]:
-    """What a run shows that the state it was made in rules out; of `what` was switched, or of all."""
-    state = {name: one for name, one in state.items() if what in (None, name)}
+    """What a run shows that the state it was made in rules out; of `what` was switched, or of all. A cache that nobody switched
+    is in the state that was declared."""
+    declared = {"prefix_cache": summary.sut.prefix_caching} if what is None else {}
+    known: dict[str, str | None] = {**declared, **state}
+    state = {name: one for name, one in known.items() if one is not None and what in (None, name)}
     notes = []
     cached = summary.throughput.cached_input_share
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:

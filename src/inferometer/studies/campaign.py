@@ -35,7 +35,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply, deviations_of
-from inferometer.judge.procedure_verdict import ESTIMATES
+from inferometer.judge.counted_checks import ESTIMATES
 from inferometer.judge.spoilt import spoilt_by
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign

@@ -120,7 +120,7 @@ def render_campaign(
         screen.say(f"{', '.join(missing)}: in the report", "dim")
     screen.say("")
     status = campaign.verdict.status
-    screen.say(f"{status}  {overview.MEANINGS[status]}", VERDICT_STYLES.get(status, "bold"))
+    screen.say(f"{status}  {overview.meaning(campaign)}", VERDICT_STYLES.get(status, "bold"))
     for reason in overview.reasons(campaign.verdict):
         screen.say(reason, first="  ")
     _path(report, screen)

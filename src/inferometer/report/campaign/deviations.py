@@ -60,7 +60,7 @@ def notes(campaign: Campaign) -> tuple[str, ...]:
     """
     lines = [f"{word}: {means}" for word, means in overview.banners(campaign, campaign.redacted)]
     if campaign.verdict.status != "VALID":
-        lines.append(f"{campaign.verdict.status}: {overview.MEANINGS[campaign.verdict.status]}")
+        lines.append(f"{campaign.verdict.status}: {overview.meaning(campaign)}")
         lines += overview.reasons(campaign.verdict)
     lines += [
         f"{overview.title(test)}: {why}"

@@ -55,7 +55,7 @@ def render_html(campaign: Campaign) -> str:
         "page_title": ", ".join([*(word for word, _ in banners), f"{status}: {clean(campaign.name)}"]),
         "banners": banners,
         "status": status,
-        "meaning": overview.MEANINGS[status],
+        "meaning": overview.meaning(campaign),
         "compliance": compliance.label(campaign.compliance),
         "reasons": overview.across(campaign),
         "lede": contents.lede(campaign),

@@ -127,7 +127,7 @@ def render_markdown(campaign: Campaign) -> str:
     parts = [
         *(part for word, means in banners for part in (f"# {word}", safe(means))),
         f"# Inferometer test report: {safe(campaign.name)}",
-        f"**{verdict.status}.** {overview.MEANINGS[verdict.status]}",
+        f"**{verdict.status}.** {overview.meaning(campaign)}",
         f"Compliance: {safe(compliance.label(campaign.compliance))}.",
         bullets(overview.reasons(verdict)),
         safe(contents.lede(campaign)),

@@ -33,7 +33,7 @@ UNCHECKED: dict[Unchecked, str] = {
     "runs_unreadable": "a run beside it cannot be read",
 }
 MEANINGS = {
-    "VALID": "Every run behind these tests can be trusted, and every search was settled.",
+    "VALID": "Every search was settled, and no check that counts in these tests failed in any of their runs.",
     "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
     "INCONCLUSIVE": "Nothing failed, but at least one answer is missing or rests on too little evidence.",
 }
@@ -93,6 +93,18 @@ def unchecked(why: Unchecked | None) -> str:
     if why is None:
         return ""
     return f"Figures are as campaign.json has them and were not held against the runs: {UNCHECKED[why]}."
+
+
+def meaning(campaign: Campaign) -> str:
+    """What the campaign's verdict means. Of one that is VALID, how many of its runs are not, for not all that a run's verdict
+    counts is counted in a test's."""
+    said = MEANINGS[campaign.verdict.status]
+    verdicts = [run.verdict for test in campaign.tests for run in test.runs]
+    others = sum(verdict != "VALID" for verdict in verdicts)
+    if campaign.verdict.status != "VALID" or not others:
+        return said
+    these = "1 is" if others == 1 else f"{others:,} are"
+    return f"{said} Of {len(verdicts):,} runs {these} not VALID alone, by checks that do not count there: see each test's runs."
 
 
 def row(test: ProcedureDocument) -> OverviewRow:
