@@ -11,9 +11,9 @@ base of the baseline -> for each configuration: switch -> every level at the bas
 | throughput reduction    | (baseline - configuration) / baseline, positive for less, in per cent, of the  |
 |                         | most throughput of each (guarded_maximum.py)                                   |
 
-A difference is of one statistic (mean, P50, P95, P99), at one load level; that of medians has an interval. Every configuration
-gets the same offered load, that of the baseline's percentages: otherwise a slower configuration would be measured at less load,
-and hide its cost.
+A difference is of one statistic (mean, P50, P95, P99), at one load level, of the requests that were answered in both runs
+(paired_medians.py); that of medians has an interval. Every configuration gets the same offered load, that of the baseline's
+percentages: otherwise a slower configuration would be measured at less load, and hide its cost.
 A configuration that the system cannot be brought into is left out, and its rows say so.
 """
 
@@ -31,7 +31,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures import filters_shown, guarded_maximum, repeated
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
-from inferometer.procedures.paired_medians import difference_interval
+from inferometer.procedures.paired_medians import both, difference_interval
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
@@ -236,11 +236,10 @@ def _refused(done: Sequence[Performed]) -> dict[str, str]:
     }
 
 
-def overhead(levels: Levels, configuration: str, share: float, metric: Metric, name: str) -> float | None:
-    """A statistic of a configuration less that of the baseline, at one level, in ms."""
-    found = [levels.get((one, share)) for one in (configuration, BASELINE)]
-    with_, without = (stat(one, metric, name) for one in found)
-    return None if with_ is None or without is None else with_ - without
+def overhead(made: Made, configuration: str, share: float, metric: Metric, name: str) -> float | None:
+    """A statistic of a configuration less that of the baseline, at one level, in ms, of the requests answered in both."""
+    found = both(made.get((BASELINE, share)), made.get((configuration, share)), metric, name)
+    return None if found is None else found[1] - found[0]
 
 
 def overhead_interval(made: Made, configuration: str, share: float, metric: Metric) -> Interval | None:
@@ -256,15 +255,15 @@ def refusals(summary: Summary | None) -> int | None:
 def _values(
     setup: Setup, made: Made, most: Mapping[str, Maximum], refused: Mapping[str, str]
 ) -> Iterator[Value]:
-    levels = {at: one.summary for at, one in made.items()}
     for share in setup.tests.guardrail.percent:
         for name, metric, words in OVERHEADS:
             if name not in _others(setup):
                 continue
-            found = overhead(levels, name, share, metric, "p50")
+            found = overhead(made, name, share, metric, "p50")
             ends = None if found is None else overhead_interval(made, name, share, metric)
             chance = ends is not None and ends[0] <= 0 <= ends[1]
-            of = stat(levels.get((BASELINE, share)), metric, "p50")
+            medians = both(made.get((BASELINE, share)), made.get((name, share)), metric, "p50")
+            of = None if medians is None else medians[0]
             note = Note("within_chance", {"of": of}) if chance else Note("of_the_medians", {"of": of})
             if found is None:
                 note = _missing(name, refused)
@@ -333,12 +332,11 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
 
 
 def _overhead_table(setup: Setup, made: Made) -> Table:
-    levels = {at: one.summary for at, one in made.items()}
     rows = tuple(
         (
             words,
             share,
-            *(overhead(levels, name, share, metric, statistic) for statistic, _ in STATISTICS),
+            *(overhead(made, name, share, metric, statistic) for statistic, _ in STATISTICS),
             *(overhead_interval(made, name, share, metric) or (None, None)),
         )
         for name, metric, words in OVERHEADS

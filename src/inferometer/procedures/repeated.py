@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.note import Fact, Note
-from inferometer.procedures.paired_medians import difference_interval
+from inferometer.procedures.paired_medians import both, difference_interval
 from inferometer.procedures.step import Measured
-from inferometer.procedures.summary_access import Metric, stat
+from inferometer.procedures.summary_access import Metric
 
 PART = "again"
 SHARE = 0.05
@@ -27,10 +27,10 @@ def drifted(
     """That the system changed, for the first of these latencies whose median did; nothing where there is no repeated run.
     `label`: the configuration."""
     for metric in metrics:
-        ends = difference_interval(first, again, metric)
-        before, after = (None if one is None else stat(one.summary, metric, "p50") for one in (first, again))
-        if ends is None or before is None or after is None:
+        ends, medians = difference_interval(first, again, metric), both(first, again, metric, "p50")
+        if ends is None or medians is None:
             continue
+        before, after = medians
         if not ends[0] <= 0 <= ends[1] and abs(after - before) > SHARE * before:
             facts: dict[str, Fact] = {"of": label, "latency": WORDS[metric], "first": before, "again": after}
             return [Note("drifted_between", facts)]

@@ -95,7 +95,8 @@ GUARDRAIL: dict[str, Words] = {
         "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
     ),
     "benign_requests_refused": (
-        "{configuration}: {requests} benign requests were refused at a level; refused requests are no samples of latency."
+        "{configuration}: {requests} benign requests were refused at a level; refused requests are no samples of latency, "
+        "and overheads are of the requests that were answered with and without the filters."
     ),
 }
 
