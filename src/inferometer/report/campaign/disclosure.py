@@ -6,18 +6,19 @@ rows of its method, which the campaign's document has as `disclosed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from inferometer.documents.campaign import Campaign, MethodRow, ReportedTable
+from inferometer.documents.campaign import Campaign, MethodRow, ProcedureDocument, ReportedTable
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.results import Cell
 from inferometer.documents.summary import Summary, Sut, TokenizerAccount
 from inferometer.plan.declarations import Declared
 from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.cells import labelled, with_unit
-from inferometer.report.figures import MARK, UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
+from inferometer.report.figures import MARK, UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, figure, text
 from inferometer.report.run import disclosure
 from inferometer.report.run.rows import declared_guardrails
 
@@ -105,6 +106,24 @@ def method(campaign: Campaign, key: str) -> str:
     if told is not None and key == "guardrails":
         told += "".join(_configurations(campaign))
     return told or (WITHHELD if campaign.redacted else UNKNOWN)
+
+
+def guardrails(sut: Sut, tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> str:
+    """The guardrails as declared for the system, and how many requests of all runs were refused, with the
+    configurations in which they were: one that stands for the system tells nothing of the filters of others."""
+    refused: Counter[str] = Counter()
+    for run in (run for test in tests for run in test.runs):
+        count = summaries[run.run].requests.by_error.get("refused", 0)
+        refused[run.state.get("guardrails", "baseline")] += count
+    words = [
+        f"{figure(count)} with {SWITCHED[state]}"
+        if state in SWITCHED
+        else f"{figure(count)} without a switched filter"
+        for state, count in refused.items()
+        if count
+    ]
+    where = f" ({', '.join(words)})" if words else ""
+    return f"{declared_guardrails(sut)}, refused requests in all runs {figure(refused.total())}{where}"
 
 
 def _configurations(campaign: Campaign) -> Iterator[str]:

@@ -23,7 +23,7 @@ from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.summary import Summary, Sut
 from inferometer.metrics.statistics import ENOUGH, Stats
 from inferometer.report.campaign import deviations
-from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, of_run
+from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, guardrails, of_run
 from inferometer.report.run.composition import moment
 
 NOT_MEASURED = MinimumReport(
@@ -98,6 +98,8 @@ def _disclosed(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summa
         mine = next(test for test in tests if shown in test.runs)
         warmed = {row.key: row for row in of_run(summaries[mine.runs[0].run])}
         rows = tuple(warmed.get("warm_up", row) if row.key == "warm_up" else row for row in rows)
+    told = guardrails(summaries[shown.run].sut, tests, summaries)
+    rows = tuple(replace(row, value=told) if row.key == "guardrails" else row for row in rows)
     used = deviations.of_workloads(
         {test.test: [summaries[run.run] for run in test.runs if run.part != "warm-up"] for test in tests}
     )
@@ -128,6 +130,7 @@ def minimum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]
         workload=summary.plan.workload.name,
         load_model=_load(summary.load.offered),
         request_count=summary.requests.sent,
+        answered=summary.requests.completed,
         test_duration_s=summary.window.duration_s,
         ttft_p50_ms=None if ttft is None else ttft.p50,
         ttft_p99_ms=None if ttft is None else ttft.p99,
