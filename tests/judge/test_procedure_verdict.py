@@ -246,8 +246,12 @@ def test_what_kept_a_test_from_its_answer_is_said_first() -> None:
         ("long-context", "level", 15, 5, 0, ["failures"]),
         ("long-context", "climb-800", 15, 5, 0, []),
         ("itl", "base-level", 126, 174, 0, []),
-        ("guardrail", "level", 100, 50, 50, []),
-        ("guardrail", "level", 100, 50, 10, ["failures"]),
+        ("ttft", "level", 100, 50, 50, ["failures"]),
+        ("long-context", "level", 150, 50, 50, ["failures"]),
+        ("guardrail", "level", 100, 50, 50, ["failures"]),
+        ("guardrail input", "level", 100, 50, 50, []),
+        ("guardrail input", "level", 100, 50, 10, ["failures"]),
+        ("throughput", "level", 100, 50, 50, []),
         ("tradeoff", "level", 126, 174, 0, []),
         ("memory-pressure", "level", 126, 174, 0, []),
     ],
@@ -255,11 +259,14 @@ def test_what_kept_a_test_from_its_answer_is_said_first() -> None:
 def test_times_of_those_that_were_answered_settle_nothing_where_others_failed(
     test: str, part: str, completed: int, failed: int, refused: int, expected: list[str]
 ) -> None:
-    """In tests at loads that a system is to carry. Only where it is sure that more than one in a hundred failed; what was
-    refused was answered, and where a test looks for the load at which a system fails, it is to fail."""
+    """In tests at loads that a system is to carry. Only where it is sure that more than one in a hundred failed; what filters
+    refuse that a test switched on is their work, and where a test looks for the load at which a system fails, it is to fail."""
+    test, _, configuration = test.partition(" ")
     counts = {"requests.completed": completed, "requests.failed": failed}
     observed = run(counts | {"refusals": Refusals(refused, {})}, part)
-    found = verdict_of_test(test, [observed], None, ())
+    state = {"guardrails": configuration} if configuration else {}
+    made = MeasuredRun(observed.name, part, observed.at, observed.summary, state)
+    found = verdict_of_test(test, [made], None, ())
     assert [one.code for one in found.objections] == expected
     assert found.status == ("INCONCLUSIVE" if expected else "VALID")
 

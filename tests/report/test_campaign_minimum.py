@@ -7,11 +7,12 @@ from pathlib import Path
 
 import campaigns
 import pytest
+from judge.compliant import changed, perfect
 from msgspec.structs import replace
 
 from inferometer.documents.campaign import Campaign
 from inferometer.documents.results import Column
-from inferometer.report.campaign import disclosure
+from inferometer.report.campaign import deviations, disclosure
 from inferometer.report.campaign.minimum import c1, render_minimum
 from inferometer.report.campaign.redaction import redact
 from inferometer.report.figures import figure
@@ -80,6 +81,36 @@ def test_a_document_without_notes_gets_them() -> None:
     assert campaign.minimum.notes
     bare = replace(campaign, minimum=replace(campaign.minimum, notes=()))
     assert noted(bare) == noted(campaign)
+
+
+def test_latencies_of_fewer_requests_than_were_sent_say_of_how_many() -> None:
+    """Law: where not all were answered a note says how many were, and where all were there is none. A redacted copy has no
+    such number."""
+    one = campaigns.measured()
+    few = replace(one, minimum=replace(one.minimum, request_count=80, answered=57))
+    assert "57 of 80 requests were answered, and latencies are of these" in deviations.notes(few)
+    for told in (
+        one,
+        replace(one, minimum=replace(one.minimum, request_count=80, answered=None)),
+        redact(few, "capacity"),
+    ):
+        assert not any("were answered" in line for line in deviations.notes(told))
+
+
+def test_refused_requests_are_those_of_all_runs() -> None:
+    """Law: with the configuration in which they were; that of the run which stands for the system has no filters."""
+    summary = changed(perfect("ttft"), {}).runs[0].summary
+    test = campaigns.simulated().tests[0]
+    ran = [
+        replace(test.runs[0], run=name, state=state)
+        for name, state in (("a", {}), ("b", {"guardrails": "input"}))
+    ]
+    tests = [replace(test, runs=tuple(ran))]
+    filtered = replace(summary, requests=replace(summary.requests, by_error={"refused": 222}))
+    none = disclosure.guardrails(summary.sut, tests, {"a": summary, "b": summary})
+    assert none.endswith("refused requests in all runs 0")
+    some = disclosure.guardrails(summary.sut, tests, {"a": summary, "b": filtered})
+    assert some.endswith("refused requests in all runs 222 (222 with the input filter)")
 
 
 def test_a_workload_that_is_no_standard_one_is_noted() -> None:

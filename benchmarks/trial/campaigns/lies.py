@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.trial.campaigns.carrying import ENGINE, FIXED, LENGTHS, as_on, asked, said
-from benchmarks.trial.campaigns.situation import Situation
+from benchmarks.trial.campaigns.situation import NO_TRUTH, Situation, Truth
 from benchmarks.trial.campaigns.stands import (
+    Filtering,
     Overrunning,
     Rewrite,
     Rewriting,
@@ -16,6 +17,7 @@ from benchmarks.trial.campaigns.stands import (
     Stuck,
     cached,
     column,
+    refusing,
 )
 
 COUNTS = ("token_counts", "output_length")
@@ -93,7 +95,23 @@ def _filters() -> Iterator[Situation]:
     )  # fmt: skip
 
 
+def _refusals() -> Iterator[Situation]:
+    """What is refused is refused by its length, so that those answered are other requests."""
+    family, wanted = "refusals", asked("ttft")
+    yield Situation(
+        "a policy refuses prompts over 200 tokens, `ttft`", family,
+        partial(said, wanted, partial(Rewriting, replace(ENGINE, prefill_per_token_ns=400e3), refusing(200))),
+        lambda: {"ttft": NO_TRUTH}, ("failures",),
+    )  # fmt: skip
+    slow = replace(ENGINE, prefill_per_token_ns=200e3, input_check_ns=100e6)
+    filters = asked("guardrail", parameters=["guardrail.percent=[25]", "guardrail.duration_s=200"])
+    yield Situation(
+        "a filter of 100 ms refuses prompts over 200 tokens", family,
+        partial(said, filters, partial(Filtering, slow, refusing(200))), lambda: {"guardrail": Truth(100.0, 0.05)},
+    )  # fmt: skip
+
+
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_counts, _caches, _hits, _filters):
+    for part in (_counts, _caches, _hits, _refusals, _filters):
         yield from part()

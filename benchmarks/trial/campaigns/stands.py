@@ -135,6 +135,33 @@ def slowing(factor: float) -> Rewrite:
     return rewrite
 
 
+def refusing(over: int) -> Rewrite:
+    """A policy refuses prompts of more tokens than that."""
+
+    def rewrite(table: pa.Table) -> pa.Table:
+        long = [length > over for length in table.column("input_tokens_asked").to_pylist()]
+        for name, value in (("outcome", "refused"), ("status", 400), ("finish_reason", None)):
+            place, field = table.schema.get_field_index(name), table.schema.field(name)
+            kept = zip(long, table.column(name).to_pylist(), strict=True)
+            values = [value if refused else one for refused, one in kept]
+            table = table.set_column(place, field, pa.array(values, field.type))
+        return table
+
+    return rewrite
+
+
+class Filtering(Rewriting):
+    """The same, of the runs alone in which an input filter is on."""
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        return (
+            super().measure(plan, out)
+            if plan.sut.guardrails.input_filter
+            else Virtual.measure(self, plan, out)
+        )
+
+
 class SilentAndStuck(Stuck):
     """The same, of a server that does not report cached tokens."""
 

@@ -186,7 +186,7 @@ class MethodRow(Part, frozen=True):
 
 class MinimumReport(Part, frozen=True):
     """The lines of draft C.1; None: not measured. `of_run`: the run whose latencies they are; `few`: the members that are
-    percentiles of too few samples."""
+    percentiles of too few samples; `answered`: of the requests, which latencies are of."""
 
     model: str | None
     hardware: str | None
@@ -206,6 +206,7 @@ class MinimumReport(Part, frozen=True):
     of_run: str | None
     seed: int | None
     few: tuple[str, ...] = ()
+    answered: int | Withheld | None = None
 
 
 class WorkloadPrint(Part, frozen=True):

@@ -13,6 +13,7 @@ works are about its latencies, and these are of the requests that succeeded: fai
 | `model_changed` | its runs were answered by several models, in one state                  | INVALID        |
 | `server_changed` | the server called itself by several names or versions, in one state    | INCONCLUSIVE   |
 | `failures`      | a test of SERVING, and surely more than 1 % of a run's requests failed  | INCONCLUSIVE   |
+|                 | or were refused, the latter without filters that the test switched on   |                |
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
 | `unmeasured`    | its headline was not measured, and nothing of the above says why        | INCONCLUSIVE   |
@@ -155,16 +156,18 @@ def _streamed_together(runs: Sequence[MeasuredRun]) -> bool:
 
 
 def _failures(test: str, runs: Sequence[MeasuredRun]) -> Iterator[Objection]:
-    """Runs in which surely more requests failed than a run may lose and still tell of latencies. What was refused was
-    answered."""
+    """Runs in which surely more requests failed than a run may lose and still tell of latencies. What was refused is no sample
+    either; only filters that the test switched on are to refuse, and are compared by what was answered with and without."""
     for one in runs if test in SERVING else ():
         counts, refused = one.summary.requests, one.summary.refusals.requests
-        failed = max(0, counts.failed + counts.cancelled - refused)
-        ended = counts.completed + refused + failed
+        filtered = one.state.get("guardrails", "baseline") != "baseline"
+        lost = counts.failed + counts.cancelled
+        failed = max(0, lost - refused) if filtered else lost
+        ended = counts.completed + lost
         interval = wilson(failed, ended)
         if one.part in OF_LATENCIES and interval is not None and interval[0] > ERROR_RATE:
-            note = Note("failures", {"failed": failed, "ended": ended}, True)
-            yield Objection("failures", "INCONCLUSIVE", one.name, note)
+            facts: dict[str, Fact] = {"failed": failed, "ended": ended, "refused": 0 if filtered else refused}
+            yield Objection("failures", "INCONCLUSIVE", one.name, Note("failures", facts, True))
 
 
 def changes(runs: Iterable[tuple[str, Mapping[str, str], Summary]]) -> Iterator[Objection]:

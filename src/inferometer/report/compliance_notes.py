@@ -537,9 +537,11 @@ VERDICT: Mapping[str, Words] = {
     "headline_not_measured": "The headline, {label}, was not measured; beside it stands why.",
     "headline_without_interval": "The headline, {label}, has no 95 % interval: there is too little to tell how far off it is.",
     "headline_interval_wide": "The 95 % interval of the headline, {label}, is too wide to say much: {low} to {high}.",
-    "failures": (
-        "{failed:d} of {ended:d} requests failed. Times are of those that were answered: of the others nobody knows how long "
-        "they would have taken."
+    "failures": lambda failed, ended, refused=0: (
+        f"{failed} of {ended} requests failed"
+        + (f", {refused} of them refused" if refused else "")
+        + ". Times are of those that "
+        "were answered: of the others nobody knows how long they would have taken."
     ),
     "model_changed": (
         "The server answered with {first} first and with {then} later, in the same state: the runs are not of one model. Name "

@@ -15,6 +15,7 @@ from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.compliance import FindingRow
 from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, method
 from inferometer.report.figures import clean
+from inferometer.report.run.disclosure import of_those_answered
 
 WORST_FIRST = {"fail": 0, "unsure": 1, "note": 2}
 
@@ -82,4 +83,7 @@ def notes(campaign: Campaign) -> tuple[str, ...]:
         for row in campaign.disclosed
         if row.key == WORKLOAD_DEVIATION
     ]
+    sent, answered = campaign.minimum.request_count, campaign.minimum.answered
+    if isinstance(sent, int) and isinstance(answered, int) and answered < sent:
+        lines.append(of_those_answered(sent, answered))
     return (*lines, f"Guardrails: {method(campaign, 'guardrails')}")

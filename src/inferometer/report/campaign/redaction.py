@@ -142,6 +142,7 @@ def _minimum(minimum: MinimumReport) -> MinimumReport:
         workload=minimum.workload,
         load_model=WITHHELD,
         request_count=WITHHELD,
+        answered=None if minimum.answered is None else WITHHELD,
         test_duration_s=WITHHELD,
         ttft_p50_ms=minimum.ttft_p50_ms,
         ttft_p99_ms=minimum.ttft_p99_ms,

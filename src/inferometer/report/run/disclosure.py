@@ -122,6 +122,11 @@ def requests(summary: Summary) -> str:
     return ended + (f" (failures: {classes})" if classes else "")
 
 
+def of_those_answered(sent: int, answered: int) -> str:
+    """Of how many requests latencies are, beside the count of draft C.1, where that is of more."""
+    return f"{figure(answered)} of {figure(sent)} requests were answered, and latencies are of these"
+
+
 def deviations(summary: Summary) -> list[str]:
     """Where the run parts from the methodology: in everything if it was simulated; every check that did not pass, and every
     declaration that is missing."""

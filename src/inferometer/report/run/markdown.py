@@ -50,7 +50,9 @@ def minimum_report(summary: Summary) -> str:
     if summary.load.model == "users" or offered.rate_of == "conversations":
         pace = disclosure.load(summary)
     sut = summary.sut
-    notes = [*disclosure.deviations(summary), "Guardrails: " + rows.guardrails(summary)]
+    sent, answered = summary.requests.sent, summary.requests.completed
+    unanswered = [disclosure.of_those_answered(sent, answered)] if answered < sent else []
+    notes = [*disclosure.deviations(summary), *unanswered, "Guardrails: " + rows.guardrails(summary)]
     lines = [
         "=== LLM Benchmark Report (Minimum) ===",
         *(f"{word}: {means}" for word, means in checks.marks(summary)),
