@@ -41,6 +41,7 @@ CODES = {
     ),
     *(
         "token_counts",
+        "answered_as",
         "cache_hits",
         "workload_lengths",
         "samples_p99",

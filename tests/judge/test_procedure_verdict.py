@@ -278,13 +278,20 @@ def test_times_of_those_that_were_answered_settle_nothing_where_others_failed(
         ({"sut.observed.server": "engine/2"}, {}, [("server_changed", "INCONCLUSIVE", 2)]),
         ({"sut.observed.server": None}, {}, []),
         ({"sut.model": "another"}, {"guardrails": "full"}, []),
+        ({"sut.observed.answered_as": "another"}, {}, [("model_changed", "INVALID", 2)]),
+        ({"sut.model": "another"}, {"prefix_cache": "enabled"}, [("model_changed", "INVALID", 2)]),
+        (
+            {"sut.observed.answered_as": "another"},
+            {"prefix_cache": "enabled"},
+            [("model_changed", "INVALID", 2)],
+        ),
     ],
 )
 def test_runs_of_several_systems_have_no_answer_together(
     changes: dict[str, Any], state: dict[str, str], expected: list[tuple[str, str, int]]
 ) -> None:
-    """Of another model none; a server that names itself otherwise may be another. One that was switched may be meant to be. The
-    same holds of runs of several tests."""
+    """Of another model none, be it one that answers to the name asked for; a server that names itself otherwise may be another.
+    One that was switched may be meant to be, but for its cache alone. The same holds of runs of several tests."""
     first, other = (
         run({"sut.observed.server": "engine/1"}),
         run({"sut.observed.server": "engine/1"} | changes),

@@ -17,6 +17,7 @@ from benchmarks.trial.campaigns.stands import (
     Stuck,
     cached,
     column,
+    naming,
     refusing,
 )
 
@@ -97,21 +98,34 @@ def _filters() -> Iterator[Situation]:
 
 def _refusals() -> Iterator[Situation]:
     """What is refused is refused by its length, so that those answered are other requests."""
-    family, wanted = "refusals", asked("ttft")
+    family, wanted = "refusals", asked("ttft", parameters=["ttft.rates=[4]"])
     yield Situation(
         "a policy refuses prompts over 200 tokens, `ttft`", family,
         partial(said, wanted, partial(Rewriting, replace(ENGINE, prefill_per_token_ns=400e3), refusing(200))),
         lambda: {"ttft": NO_TRUTH}, ("failures",),
     )  # fmt: skip
     slow = replace(ENGINE, prefill_per_token_ns=200e3, input_check_ns=100e6)
-    filters = asked("guardrail", parameters=["guardrail.percent=[25]", "guardrail.duration_s=200"])
+    filters = asked(
+        "guardrail",
+        parameters=["guardrail.percent=[25]", "guardrail.duration_s=200", "guardrail.concurrency=16"],
+    )
     yield Situation(
         "a filter of 100 ms refuses prompts over 200 tokens", family,
         partial(said, filters, partial(Filtering, slow, refusing(200))), lambda: {"guardrail": Truth(100.0, 0.05)},
     )  # fmt: skip
 
 
+def _models() -> Iterator[Situation]:
+    """Under load a smaller model answers, and every answer says so."""
+    for test in ("ttft", "throughput"):
+        yield Situation(
+            f"every second answer is another model's, `{test}`", "model",
+            partial(said, asked(test), partial(Rewriting, ENGINE, naming("a-model", "another"))),
+            lambda test=test: {test: NO_TRUTH}, ("answered_as",),  # type: ignore[misc]  # bound here
+        )  # fmt: skip
+
+
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_counts, _caches, _hits, _refusals, _filters):
+    for part in (_counts, _caches, _hits, _refusals, _models, _filters):
         yield from part()

@@ -150,6 +150,17 @@ def refusing(over: int) -> Rewrite:
     return rewrite
 
 
+def naming(*models: str) -> Rewrite:
+    """Answers say in turn that they are of these models."""
+
+    def rewrite(table: pa.Table) -> pa.Table:
+        place, field = table.schema.get_field_index("answered_as"), table.schema.field("answered_as")
+        values = [models[row % len(models)] for row in range(len(table))]
+        return table.set_column(place, field, pa.array(values, field.type))
+
+    return rewrite
+
+
 class Filtering(Rewriting):
     """The same, of the runs alone in which an input filter is on."""
 

@@ -87,6 +87,7 @@ class Answer:
         "flowing",
         "input_tokens",
         "malformed",
+        "model",
         "output_tokens",
         "reasoning_tokens",
         "refused",
@@ -116,6 +117,7 @@ class Answer:
         self.refused = False
         self.error: str | None = None
         self.malformed: str | None = None
+        self.model: str | None = None
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
         self.cached_tokens: int | None = None
@@ -173,6 +175,11 @@ class Answer:
     def stamps(self) -> array[int]:
         """The server's instants, one a text event; none if one is missing."""
         return self.emitted_ns if len(self.emitted_ns) == len(self.texts) else array("q")
+
+    def named(self, model: object) -> None:
+        """The answer says which model it is of; the first name stands."""
+        if self.model is None and isinstance(model, str) and model:
+            self.model = model
 
     def mark(self, kind: int, at: int) -> None:
         """An event without text arrived at `at`."""

@@ -91,6 +91,7 @@ class _Block(msgspec.Struct, gc=False):
 
 class _Message(msgspec.Struct, gc=False):
     usage: Any = None
+    model: Any = None
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -105,7 +106,12 @@ class _Event(msgspec.Struct, gc=False):
     emitted_monotonic_ns: Any = None  # of the reference server
 
 
+class _Whole(_Event, gc=False):
+    model: Any = None
+
+
 _decode = msgspec.json.Decoder(_Event).decode
+_decode_whole = msgspec.json.Decoder(_Whole).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -160,7 +166,7 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     """Write a whole (not streamed) message into the answer, as events at `at`."""
     try:
-        message = _decode(payload)
+        message = _decode_whole(payload)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, None)
         return
@@ -177,6 +183,7 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
         if block.type == "tool_use" and (call := (block.name or "") + arguments_text(block.input)):
             parts.append((_TOOL_CALL, call))
     answer.together(parts, at)
+    answer.named(message.model)
     _usage(answer, message.usage)
     if message.stop_reason is not None:
         _finish(answer, message.stop_reason)
@@ -200,6 +207,7 @@ def _read(answer: Answer, event: _Event, at: int) -> None:
     elif kind == "message_start":
         if event.message is not None:
             _usage(answer, event.message.usage, begun=True)
+            answer.named(event.message.model)
         answer.mark(_ROLE, at)
     elif kind == "message_delta":
         _usage(answer, event.usage)

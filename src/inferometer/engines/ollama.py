@@ -88,8 +88,15 @@ class _Line(msgspec.Struct, gc=False):
     eval_duration: Any = None
 
 
+class _Named(_Line, gc=False):
+    """The same with the model's name, which every line repeats: looked for until it is known or the answer flows."""
+
+    model: Any = None
+
+
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _decode = msgspec.json.Decoder(_Line).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -114,7 +121,11 @@ def _body(request: GenerationRequest, prompt: JsonObject) -> bytes:
 def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one line that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
     try:
-        line = _decode(payload)
+        if answer.flowing or answer.model is not None:
+            line = _decode(payload)
+        else:
+            line = named = _decode_named(payload)
+            answer.named(named.model)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, at)
         return
@@ -143,10 +154,11 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     """Write a whole (not streamed) answer into `answer`, as events at `at`."""
     try:
-        line = _decode(payload)
+        line = _decode_named(payload)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, None)
         return
+    answer.named(line.model)
     _read(answer, line, payload, at)
 
 

@@ -71,7 +71,14 @@ class _Reply(msgspec.Struct, gc=False):
     timings: Any = None  # of llama.cpp
 
 
+class _Named(_Reply, gc=False):
+    """The same with the model's name, which every event repeats: looked for until it is known or the answer flows."""
+
+    model: Any = None
+
+
 _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
+_decode_named: Callable[[bytes], _Named] = msgspec.json.Decoder(_Named).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -125,7 +132,11 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
         answer.end(at)
         return
     try:
-        reply = _decode(payload)
+        if answer.flowing or answer.model is not None:
+            reply = _decode(payload)
+        else:
+            reply = named = _decode_named(payload)
+            answer.named(named.model)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, at)
         return
@@ -165,10 +176,11 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     """Write a whole (not streamed) response into the answer, as events at `at`."""
     try:
-        reply = _decode(payload)
+        reply = _decode_named(payload)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, None)
         return
+    answer.named(reply.model)
     _read(answer, reply, payload, at)
     answer.done = bool(reply.choices)
 

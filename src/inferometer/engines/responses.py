@@ -96,6 +96,7 @@ class _Response(msgspec.Struct, gc=False):
     error: Any = None
     incomplete_details: _Incomplete | None = None
     output: list[_Item] | None = None
+    model: Any = None
     usage: Any = None  # a wrong type in it is no reason to lose the end
 
 
@@ -244,7 +245,8 @@ def _texts(answer: Answer, item: _Item) -> Iterator[tuple[int, str]]:
 
 
 def _end(answer: Answer, response: _Response, status: str | None) -> None:
-    """The response's status, and the usage that comes with it."""
+    """The response's status, and the model and usage that come with it."""
+    answer.named(response.model)
     answer.count(
         inside(response.usage, "input_tokens"),
         inside(response.usage, "output_tokens"),

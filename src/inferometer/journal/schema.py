@@ -14,10 +14,15 @@ import enum
 
 import pyarrow as pa
 
-OUTCOME_VERSION = "5"
-RECORD_VERSION = "6"
+OUTCOME_VERSION = "6"
+RECORD_VERSION = "7"
 """SCHEDULE and PULSE are as they were in version 3."""
-READ = {"outcome": ("3", "4", "5"), "record": ("3", "4", "5", "6"), "schedule": ("3",), "pulse": ("3",)}
+READ = {
+    "outcome": ("3", "4", "5", "6"),
+    "record": ("3", "4", "5", "6", "7"),
+    "schedule": ("3",),
+    "pulse": ("3",),
+}
 """The versions of each table that this program reads. Columns that an earlier one lacks are null (versions.py)."""
 
 
@@ -141,6 +146,7 @@ OUTCOME = pa.schema(
         pa.field("detail", pa.string()),  # at most 200 characters, secrets struck out
         pa.field("status", pa.int16()),
         pa.field("finish_reason", pa.string()),
+        pa.field("answered_as", pa.string()),  # the model that the answer names; null: none
         pa.field("text", pa.string()),  # generated text, all classes joined
         pa.field("usage_input", pa.int32()),
         pa.field("usage_output", pa.int32()),

@@ -26,6 +26,7 @@ class _Answer(Protocol):
     first_visible: int
     first_answer: int
     finish_reason: str | None
+    model: str | None
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None
@@ -79,7 +80,7 @@ class StreamFile:
         self._sink.close()
 
 
-MOST_REASONS = 64
+MOST_LABELS = 64
 
 _INTEGERS = (
     # The integer columns in the order `Journal.add` takes them, and the value that stands for null (None: never null).
@@ -127,6 +128,7 @@ class Journal:
         self._redact = redactor
         self._pulse_rows: list[tuple[int | None, ...]] = []
         self._reasons: dict[str, str | None] = {}
+        self._names: dict[str, str | None] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -143,6 +145,7 @@ class Journal:
         self._outcome: list[str] = []
         self._detail: list[str | None] = []
         self._finish: list[str | None] = []
+        self._models: list[str | None] = []
         self._text: list[str | None] = []
         self._retry_after: list[float | None] = []
 
@@ -194,17 +197,19 @@ class Journal:
         self._classes.append(bytes(answer.event_class))
         self._outcome.append(exchange.outcome)
         self._detail.append(None if exchange.detail is None else _words(self._redact, exchange.detail))
-        self._finish.append(self._reason(answer.finish_reason))
+        self._finish.append(self._label(self._reasons, answer.finish_reason))
+        self._models.append(self._label(self._names, answer.model))
         self._text.append(self._redact("".join(answer.texts)) if answer.texts else None)
         self._retry_after.append(exchange.retry_after_s)
 
-    def _reason(self, said: str | None) -> str | None:
-        """A finish reason as the record may hold it. Servers know a handful of them, so each is looked at once."""
-        if said is None or said in self._reasons:
-            return said if said is None else self._reasons[said]
+    def _label(self, known: dict[str, str | None], said: str | None) -> str | None:
+        """A finish reason, or a model's name, as the record may hold it. Servers know a handful of them, so each is looked at
+        once."""
+        if said is None or said in known:
+            return said if said is None else known[said]
         words = _words(self._redact, said)
-        if len(self._reasons) < MOST_REASONS:
-            self._reasons[said] = words
+        if len(known) < MOST_LABELS:
+            known[said] = words
         return words
 
     def add_pulse(self, *values: int | None) -> None:
@@ -248,6 +253,7 @@ class Journal:
             "outcome": self._outcome,
             "detail": self._detail,
             "finish_reason": self._finish,
+            "answered_as": self._models,
             "text": self._text,
             "retry_after_s": self._retry_after,
         }

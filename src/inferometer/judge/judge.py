@@ -13,6 +13,7 @@ from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics, TokenizerFacts
 from inferometer.judge import cache, checks, delivery, length_checks
+from inferometer.judge.answering import answered_as
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.error_bound import error_bound
@@ -34,7 +35,7 @@ class JudgedRun:
     """What checks are made of. `load_exact`, `lateness`: the checks of these names, on which `arrivals` rest. `arrivals`,
     `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
     `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `tokenizer`:
-    what sized the prompts."""
+    what sized the prompts; `model`: the name that the probe was answered with, None where not known."""
 
     plan: Plan
     measurement: Measurement
@@ -47,6 +48,12 @@ class JudgedRun:
     drawn: RequestStatistics | None
     warm_up: WarmUp | None
     tokenizer: TokenizerFacts
+    model: str | None
+
+    @property
+    def probed(self) -> bool:
+        """Whether a request before the load was answered: a cold start sends none."""
+        return self.warm_up is None or not self.warm_up.skipped
 
     @property
     def native(self) -> bool:
@@ -155,6 +162,8 @@ CHECKS = (
                ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),
     CheckEntry("cache_hits", lambda run: cache.cache_hits(run.plan, run.measurement, run.record, run.drawn),
                ("share",), LimitSource.METHOD),
+    CheckEntry("answered_as", lambda run: answered_as(run.record, run.model, probed=run.probed),
+               ("share",), LimitSource.ANY, of_instrument=True),
     CheckEntry("workload_lengths", lambda run: checks.workload_lengths(run.drawn),
                ("number",), LimitSource.CHANCE),
     CheckEntry("server_tokens", lambda run: server_tokens(run.measurement),
@@ -194,6 +203,7 @@ def judge(
     warm_up: WarmUp | None = None,
     tokenizer: TokenizerFacts | None = None,
     arrival: ArrivalCheck | None = None,
+    model: str | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
     `arrival`: that of `arrival_comparison`, if already made.
@@ -214,6 +224,7 @@ def judge(
         drawn=drawn,
         warm_up=warm_up,
         tokenizer=tokenizer or TokenizerFacts(),
+        model=model,
     )
     results = [entry.function(run) for entry in CHECKS]
     if not record.simulated:

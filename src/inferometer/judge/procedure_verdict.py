@@ -172,14 +172,16 @@ def _failures(test: str, runs: Sequence[MeasuredRun]) -> Iterator[Objection]:
 
 def changes(runs: Iterable[tuple[str, Mapping[str, str], Summary]]) -> Iterator[Objection]:
     """That runs were not all of one system, by what it called itself: each by its name, the state it was made in, and its
-    summary. Another state may be another server's: it is held against its own runs alone."""
+    summary. Another state may be another server's: it is held against its own runs alone. Only a prefix cache makes no other
+    model, however it is switched. A model is what answered, where that is another name than the one asked for."""
     models: dict[object, str] = {}
     servers: dict[object, str] = {}
     for name, state, summary in runs:
         key, server = tuple(sorted(state.items())), summary.sut.observed.server
-        model = models.setdefault(key, summary.sut.model or "")
-        if (summary.sut.model or "") != model:
-            facts: dict[str, Fact] = {"first": model, "then": summary.sut.model}
+        named = summary.sut.observed.answered_as or summary.sut.model or ""
+        model = models.setdefault(tuple(one for one in key if one[0] != "prefix_cache"), named)
+        if named != model:
+            facts: dict[str, Fact] = {"first": model, "then": named}
             yield Objection("model_changed", "INVALID", name, Note("model_changed", facts))
         if server is not None and servers.setdefault(key, server) != server:
             said: dict[str, Fact] = {"first": servers[key], "then": server}

@@ -210,6 +210,7 @@ class Record:
     outcome: Labels
     status: Column
     finish_reason: Labels
+    answered_as: Labels
     text_chars: Column
     text_bytes: Column
     text_lossy: Mask
@@ -369,7 +370,7 @@ COLUMNS = (
     *_NULLABLE,
     *_FIRSTS,
     *("phase", "worker", "event_ns", "event_class", "emitted_ns", "merged_event", "merged_ns"),
-    *("outcome", "finish_reason", "request_class", *text_counts.NAMES),
+    *("outcome", "finish_reason", "answered_as", "request_class", *text_counts.NAMES),
 )
 """What is read of a RECORD table; of one of an earlier version `text` as well."""
 
@@ -383,7 +384,7 @@ class _Parts:
         self._ints = {name: Appended(np.int64) for name in names}
         columns = ("request_class", "text_chars", "text_bytes", *_NULLABLE)
         self._columns = {name: GatheredColumn() for name in columns}
-        self._names = {name: GatheredNames() for name in ("outcome", "finish_reason")}
+        self._names = {name: GatheredNames() for name in ("outcome", "finish_reason", "answered_as")}
         self._events, self._emitted = GatheredLists(np.int64), GatheredLists(np.int64)
         self._classes, self._waits = Appended(np.uint8), Appended(np.int64)
         self._waits_known = True

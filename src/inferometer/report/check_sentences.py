@@ -358,6 +358,21 @@ CHECKS: dict[str, Wording] = {
         {"note": "Nothing is wrong with the figures. Set --connection new to state it in the plan."},
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
+    "answered_as": Wording(
+        "Model that answered",
+        "share",
+        {
+            "pass": "All answers that name a model name the same one.",
+            "fail": "{value} of the answers that name a model name another one: the figures are not of one model.",
+            "unsure": "All answers name another model than was asked for: an alias of it, or another model.",
+            "na": "No answer names its model.",
+        },
+        {
+            "fail": "Look for a router or a fallback in front of the server that hands requests to another model.",
+            "unsure": "Name the model as the server does (--model).",
+        },
+        {("other", "expected"): "They name {other}, not {expected}."},
+    ),
     "cache_hits": Wording(
         "Prefix cache",
         "share",

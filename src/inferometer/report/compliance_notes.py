@@ -545,7 +545,7 @@ VERDICT: Mapping[str, Words] = {
     ),
     "model_changed": (
         "The server answered with {first} first and with {then} later, in the same state: the runs are not of one model. Name "
-        "one with --model."
+        "one with --model, and look for a router that hands requests to another."
     ),
     "server_changed": (
         "The server called itself {first} first and {then} later, in the same state: the runs may not be of one system."

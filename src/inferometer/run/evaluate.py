@@ -150,7 +150,10 @@ def _assess(folder: RunFolder) -> Assessment:
     )
     lookup = _lookup(folder, facts)
     arrival = arrival_comparison(plan, measurement, record)
-    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival)
+    verdict = judge(
+        plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
+        facts.answered_as or facts.model,
+    )  # fmt: skip
     slos = slo_outcomes(plan, measurement, record, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
