@@ -3,7 +3,8 @@
 | part       | what it plants                                                                                   |
 | ---------- | ------------------------------------------------------------------------------------------------ |
 | systems.py | systems that change, fall beyond saturation, refuse, prefer, stutter, begin cold                 |
-| lies.py    | false counts, other lengths than asked for, switches of caches and filters that do nothing       |
+| lies.py    | false counts, other lengths or models than asked for, hits of a cache that was to find nothing,  |
+|            | refusals by length, switches of caches and filters that do nothing                               |
 | plans.py   | few samples, odd parameters, another order, a system that is gone; nothing wrong                 |
 | live.py    | a real server that is gone, or another one, between two tests                                    |
 

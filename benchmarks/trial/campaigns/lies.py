@@ -1,4 +1,5 @@
-"""Servers that report what is not so, and switches that do nothing: counts, lengths, caches, filters."""
+"""Servers that report what is not so, refuse by length or have another model answer, and switches that do nothing: counts,
+lengths, caches, filters."""
 
 from __future__ import annotations
 
