@@ -363,7 +363,8 @@ CHECKS: dict[str, Wording] = {
         "share",
         {
             "pass": "All answers that name a model name the same one.",
-            "fail": "{value} of the answers that name a model name another one: the figures are not of one model.",
+            "fail": "{value} of the answers that name a model name another one, more than the accepted {limit}: the figures "
+            "are not of one model.",
             "unsure": "All answers name another model than was asked for: an alias of it, or another model.",
             "na": "No answer names its model.",
         },
