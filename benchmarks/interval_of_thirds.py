@@ -14,7 +14,7 @@ import statistics
 
 import numpy as np
 
-from inferometer.procedures.tradeoff import T_OF_THIRDS, interval_of_thirds
+from inferometer.procedures.thirds import T_OF_THIRDS, interval_of_thirds
 
 DRAWS, SEED = 20_000, 1
 SPREADS = (0.02, 0.1, 0.3, 0.5, 0.7, 1.0)

@@ -24,7 +24,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.knee import knee_interval
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Measured, runs
-from inferometer.procedures.tradeoff import interval_of_thirds
+from inferometer.procedures.thirds import interval_of_thirds
 from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 

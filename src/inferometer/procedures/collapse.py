@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from inferometer.documents.note import Fact, Note
 from inferometer.plan.schema import Plan
 from inferometer.procedures.plateau import COLLAPSED, LEAST_SUCCESS, Capacity, Rung, collapsed, plateau, rungs
+from inferometer.procedures.same_load import changes
 from inferometer.procedures.saturation import (
     BASE,
     Level,
@@ -83,7 +84,8 @@ def base_collapse(setup: Setup, plan: Plan, done: Sequence[Performed]) -> Collap
     if found is None or at is None:
         return None
     tried = [] if filled_before(setup) is not None else levels(base_search(setup, plan, found), done)
-    return in_climb(climbed, at, found) or with_backlog(found, tried)
+    # A system that is another at equal load is not known to be slow by its backlog.
+    return in_climb(climbed, at, found) or (None if changes(done) else with_backlog(found, tried))
 
 
 def base_notes(collapse: Collapse | None) -> tuple[Note, ...]:

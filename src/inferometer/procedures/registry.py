@@ -20,7 +20,9 @@ from inferometer.procedures import (
     tradeoff,
     ttft,
 )
+from inferometer.procedures.full_again import checked_at_end
 from inferometer.procedures.results import Results
+from inferometer.procedures.same_load import held_together
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Performed, Steps
 
@@ -42,8 +44,8 @@ def _procedure(module: ModuleType) -> Procedure:
     return Procedure(
         module.NAME,
         module.SECTION,
-        module.steps,
-        module.results,
+        checked_at_end(module.steps),
+        held_together(module.results),
         getattr(module, "planned", _as_it_is),
         getattr(module, "BY_REQUEST", False),
     )

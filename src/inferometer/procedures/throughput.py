@@ -36,6 +36,7 @@ from inferometer.procedures.plateau import (
     still_rose,
 )
 from inferometer.procedures.results import Results
+from inferometer.procedures.same_load import changes
 from inferometer.procedures.saturation import (
     SUCCESS_RATE,
     Level,
@@ -194,7 +195,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     measured = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
     at = plateau(_climb(setup), climbed)
     crowded = None if at is None else collapse.in_climb(climbed, at, found)
-    backlog = collapse.with_backlog(found, tried)
+    backlog = None if changes(done) else collapse.with_backlog(found, tried)
     slowed = () if backlog is None else (backlog.seen,)
     seeking = _seeking(setup, found)
     under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]

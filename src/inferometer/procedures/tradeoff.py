@@ -13,7 +13,6 @@ its words count. Levels come in steps of 10 % beyond those asked for until throu
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -39,13 +38,12 @@ from inferometer.procedures.summary_access import (
     stat_interval,
     success,
 )
+from inferometer.procedures.thirds import output_interval
 
 NAME, SECTION = "tradeoff", "5.3"
 
 STEP = 10.0
 """Per cent; of the levels beyond those asked for."""
-T_OF_THIRDS = 4.3027
-"""t(0.975, 2)."""
 LEAST_SAMPLES = 1_000
 """For a P99 within 10 % (draft 5.1.4.3)."""
 LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
@@ -67,24 +65,8 @@ class Point:
 
     @property
     def interval(self) -> Interval | None:
-        """Its 95 % interval. Where answers are so long that the run's own method gives none, as beyond saturation: that of
-        `interval_of_thirds`."""
-        own = rate_interval(self.summary, "output_tok_s")
-        thirds = () if self.summary.steady is None else self.summary.steady.output_thirds_tok_s
-        return own if own is not None or self.achieved is None else interval_of_thirds(self.achieved, thirds)
-
-
-def interval_of_thirds(rate: float, thirds: Sequence[float]) -> Interval | None:
-    """The 95 % interval of a rate by the spread of its three thirds; None without them, or of no output.
-
-    Student's t with two degrees of freedom, of the rate's logarithm: thirds of a positive rate are not symmetric, and on a
-    plain scale the interval goes below zero where they differ by half, and holds the truth less often
-    (benchmarks/interval_of_thirds.py). The error of log(r) is that of r over r.
-    """
-    if len(thirds) != 3 or rate <= 0:
-        return None
-    factor = math.exp(T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3) / rate)
-    return rate / factor, rate * factor
+        """Its 95 % interval (thirds.py)."""
+        return output_interval(self.summary)
 
 
 def steps(setup: Setup) -> Steps:

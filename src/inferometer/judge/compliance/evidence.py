@@ -34,8 +34,8 @@ from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkloa
 T = TypeVar("T")
 SINGLE = "ttft"
 """A run by itself is judged as the test of section 5.1, with its own load."""
-BEFORE = ("pilot", "warm-up")
-"""Parts of a test before its first level."""
+BEFORE = ("pilot", "warm-up", "full-again")
+"""Parts of a test beside its levels: what comes before the first, and the full system once more at the end."""
 
 
 @dataclass(frozen=True, slots=True)

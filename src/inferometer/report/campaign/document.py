@@ -182,4 +182,4 @@ def _representative(tests: Sequence[ProcedureDocument]) -> ProcedureRun | None:
 
 
 def _searching(part: str) -> bool:
-    return part.startswith("base-") or part in ("pilot", "warm-up")
+    return part.startswith("base-") or part in ("pilot", "warm-up", "full-again")

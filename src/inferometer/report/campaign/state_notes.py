@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from inferometer.report.fact_words import Words
 
+
+def _at_equal_load(first: float, then: float, loads: int, rate: float | None, concurrency: int | None) -> str:
+    load = f"{rate:.4g} requests/s" if rate is not None else f"{concurrency} in flight"
+    others = f" So it is at {loads - 1} other {'load' if loads == 2 else 'loads'}." if loads > 1 else ""
+    return (
+        f"Two runs at {load} came to {first:.4g} and {then:.4g} output tokens/s, beyond the intervals of both: the system does "
+        f"not do the same at the same load, so levels cannot be held against each other.{others}"
+    )
+
+
 REPEATED: dict[str, Words] = {
     "drifted_between": (
         "{latency} P50 of {of} was {first:.4g} ms at first and {again:.4g} ms at the end: the system changed during the test, "
-        "and what it did by itself is not told from what was switched. Measure again on a system that stays as it is."
+        "and what it did by itself is not told from what the test compares. Measure again on a system that stays as it is."
+    ),
+    "changed_at_equal_load": _at_equal_load,
+    "base_not_held": (
+        "At {percent:g} % of what the system was found to sustain ({rate:.4g} requests/s) only {completed:.3g} % of the "
+        "requests ended: it sustains less than that now, so the percentages are of another system."
     ),
     "not_repeated": (
         "{of} was not measured again at the end, so a change of the system during the test would not be seen."

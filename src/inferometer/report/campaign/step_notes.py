@@ -47,6 +47,7 @@ STEPS: dict[str, Words] = {
     "warming_up": "warming up, and verifying that it is warm",
     "climb": "{concurrency} in flight: does throughput still rise?",
     "full_system": "{concurrency} in flight for {seconds:.4g} s: what the full system does",
+    "full_again": "{concurrency} in flight once more: does the full system do what it did at first?",
     "reference_level": "{rate:g} requests/s for {seconds:.4g} s: what little load gives",
     "limit_level": "{rate:g} requests/s for {seconds:.4g} s: is the latency within its limit?",
     "rate_level": _tried("{rate:g} requests/s for {seconds:.4g} s", "is this sustained?"),
