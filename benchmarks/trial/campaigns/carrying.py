@@ -54,7 +54,7 @@ SIZES: dict[str, dict[str, object]] = {
         "configurations": ["baseline", "input"],
     },
     "fairness": {"duration_s": 30, "requests_per_class": 40},
-    "long-context": {"lengths": [512, 1024, 2048, 3072, 4096, 6144], "requests": 8, "output_tokens": 4},
+    "long-context": {"lengths": [512, 1024, 2048, 3072, 4096, 6144], "requests": 20, "output_tokens": 4},
     "memory-pressure": {
         "ttft_p99_ms": 600,
         "level_s": 10,

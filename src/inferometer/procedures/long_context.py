@@ -1,7 +1,8 @@
 """Draft 5.9, Long Context Scaling: TTFT by the length of the prompt, and which curve it follows.
 
 A length after the other, ascending, each in closed loop with few requests in flight and a fixed short answer. Documents are
-those of Long Context, which the draft requires. Before them a run of short ones: its warm-up is the test's (5.9.3).
+those of Long Context, which the draft requires. Before them a run of short ones: its warm-up is the test's (5.9.3). At the end
+the first length comes once more (repeated.py): a system that becomes slower meanwhile looks like one that scales worse.
 
 A length that the model has no room for ends the test: no longer one has. What the fits are is in measure/scaling.py.
 
@@ -11,7 +12,8 @@ A length that the model has no room for ends the test: no longer one has. What t
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -21,6 +23,7 @@ from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
+from inferometer.procedures import repeated
 from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.plateau import (
     SEEDS,
@@ -36,7 +39,15 @@ from inferometer.procedures.plateau import (
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, documents, reseeded, warm_up_run, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, refusals, runs
-from inferometer.procedures.summary_access import rate, samples, stat, stat_interval, statistic, success
+from inferometer.procedures.summary_access import (
+    Metric,
+    rate,
+    samples,
+    stat,
+    stat_interval,
+    statistic,
+    success,
+)
 
 NAME, SECTION = "long-context", "5.9"
 
@@ -45,12 +56,16 @@ SHORT = 512
 LEAST_FITTED = 3
 """Lengths; two make a line, whatever they are."""
 CURVE_POINTS = 49
+BY_REQUEST = True
+"""The first length and its repetition are held against each other request by request."""
+REPEATED: tuple[Metric, ...] = ("ttft",)
 
 
 def steps(setup: Setup) -> Steps:
-    """Short requests, then the lengths in ascending order."""
+    """Short requests, then the lengths in ascending order, and the first again."""
     wanted = setup.tests.long_context
     yield warm_up_run(_plan(setup, SHORT))
+    made: list[Run] = []
     for length in wanted.lengths:
         plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
         why = Note(
@@ -58,11 +73,15 @@ def steps(setup: Setup) -> Steps:
             {"requests": wanted.requests, "tokens": length, "concurrency": wanted.concurrency},
         )
         try:
-            yield Run(without_warm_up(plan), "level", Conditions(context=length), why)
+            run = Run(without_warm_up(plan), "level", Conditions(context=length), why)
+            yield run
+            made.append(run)
             if wanted.search:
                 yield from _to_the_top(_climb(setup, length), length)
         except PlanError:
-            return
+            break
+    if len(made) > 1 and not setup.quick:
+        yield replace(made[0], part=repeated.PART)
 
 
 def _climb(setup: Setup, length: int) -> Climb:
@@ -152,12 +171,27 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *_left_out(setup, done),
             *_short_of(performed, wanted.requests),
             *(_slower(setup, done) if wanted.search else ()),
+            *_repeated(performed, done, repeated.unseen),
         ),
         undecided=(
             *(() if performed else (Note("no_length_measured"),)),
+            *_repeated(performed, done, repeated.drifted),
             *((Note("no_maximum_at_lengths", {"lengths": missing}, capacity=True),) if missing else ()),
         ),
     )
+
+
+def _repeated(
+    performed: Sequence[PerformedRun],
+    done: Sequence[Performed],
+    say: Callable[[str, Measured | None, Measured | None, Sequence[Metric]], list[Note]],
+) -> list[Note]:
+    """What the first length says beside itself at the end, by one of repeated.py; nothing where no other was measured."""
+    if len(performed) < 2:
+        return []
+    first, again = performed[0], runs(done, repeated.PART)
+    label = f"{first.step.at.context or 0:,} tokens"
+    return say(label, first.outcome, again[-1].outcome if again else None, REPEATED)
 
 
 def _plan(setup: Setup, length: int) -> Plan:
