@@ -27,7 +27,7 @@ requests would be beyond what the system carries.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from inferometer.documents.campaign import Conditions
@@ -119,7 +119,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=(_cdf(classes, alone), _bars(classes, alone)),
         notes=(*_notes(setup, mixed[0], classes, alone, intervals, sound=not overloaded), *base_notes(slower)),
-        undecided=(*overloaded, *unsure_loads(slower, base, [setup.tests.fairness.percent])),
+        undecided=(*overloaded, *_mix_overloaded(mixed), *unsure_loads(slower, base, [setup.tests.fairness.percent])),
         known=known_base(mix(setup), base, slower),
     )  # fmt: skip
 
@@ -259,6 +259,14 @@ def _overloaded(done: Sequence[Performed]) -> tuple[Note, ...]:
         elif behind is None:
             found.append(Note("class_alone_unsettled", facts, capacity=True))
     return tuple(found)
+
+
+def _mix_overloaded(mixed: Sequence[PerformedRun]) -> Iterator[Note]:
+    """The same of the mix: it is offered less than the system was found to sustain of it, so that one it falls behind with is
+    met by another system than the classes alone were."""
+    for one in mixed:
+        if _falls_behind(one):
+            yield Note("mix_overloaded", {"rate": one.step.at.rate, "percent": one.step.at.percent}, True)
 
 
 def _falls_behind(one: PerformedRun) -> bool | None:

@@ -415,6 +415,10 @@ FAIRNESS: dict[str, Words] = {
         "that: give it more time (fairness.duration_s), or lower the load."
     ),
     "class_alone_overloaded": "Class {class} alone ({rate:.4g} requests/s) is more than the system sustains: lower the load.",
+    "mix_overloaded": (
+        "The system fell behind with the mix at {rate:.4g} requests/s, {percent:g} % of what it was found to sustain: it was "
+        "another by then than with each class alone, or its capacity is less. Lower the load (fairness.percent)."
+    ),
     "significantly_unfair_index": "significant unfairness: below {limit:g}",
     "fair_index": "{limit:g} or above",
     "unfair_alone_index": "below {limit:g}, but little below that of the classes alone",
