@@ -75,7 +75,7 @@ from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
-from inferometer.studies.stand import Confirm, Stand, stand_of
+from inferometer.studies.stand import START, Confirm, Stand, stand_of
 from inferometer.studies.state_cautions import state_cautions
 from inferometer.studies.workload_cautions import workload_cautions
 
@@ -184,6 +184,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
     evidence: list[Evidence] = []
     refused: PlanError | None = None
     warm: dict[State, Measured] = {}
+    state: dict[str, str] = {}
     for number, name in enumerate(requested.names):
         ui.note(
             f"test {number + 1} of {len(requested.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
@@ -196,8 +197,9 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
             folder,
             ui,
             warm,
+            state=state,
         )
-        document = one.carry_out()
+        document, state = one.carry_out(), one.state
         known = known | one.results.known
         summaries |= {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
         if name in TESTS:
@@ -262,7 +264,8 @@ State = frozenset[tuple[str, str]]
 @dataclass(slots=True)
 class _Test:
     """One test under way. `warm`: the states that the system was warmed up in and has stayed warm in, each with the run that
-    did it; all tests of a campaign have one."""
+    did it; all tests of a campaign have one. `state`: what was switched and is not known to be as usual,
+    by earlier tests too."""
 
     campaign: Campaign
     procedure: Procedure
@@ -307,15 +310,26 @@ class _Test:
         return self._document(started)
 
     def _back(self) -> None:
-        """Leave the system as it was found, as far as that is known."""
+        """Leave the system as it was found, and where that is not known, as the reference engine begins. The states that it
+        stays in, and those of which nobody knew what they were before, later tests record."""
+        left: dict[str, str] = {}
         for what, state in self.state.items():
             usual = self.stand.usual(what)
-            if usual is None or usual == state:
-                continue
-            try:
-                self._switch(what, usual)
-            except (PeerError, CannotSwitch) as why:
-                self.ui.note(f"{what} could not be switched back to {usual}: {why}")
+            back = START.get(what, state) if usual is None else usual
+            if back != state:
+                try:
+                    self._switch(what, back)
+                except (PeerError, CannotSwitch) as why:
+                    self.ui.note(f"{what} could not be switched back to {back}, and stays {state}: {why}")
+                    left[what] = state
+                    continue
+                if usual is None:
+                    self.ui.note(
+                        f"{what} was switched to {back}: the plan does not say in which state it was before"
+                    )
+            if usual is None:
+                left[what] = back
+        self.state = left
 
     def _go_through(self, steps: Steps) -> None:
         outcome: Measured | Switched | PlanError | CannotSwitch | None = None
