@@ -38,6 +38,7 @@ from inferometer.measure.record import Ints
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 from inferometer.procedures import repeated
+from inferometer.procedures.cache_control import QUIET, Control, control
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.plateau import distinct
 from inferometer.procedures.results import Results, Table, Value
@@ -133,12 +134,15 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     open_ = [Note("not_measured", {"what": tuple(missing)})] if missing else []
     if not missing and not _shown(done, passes, intervals):
         open_.append(Note("cache_not_shown"))
+    apart = _control(done)
+    if apart is not None and apart.quicker:
+        open_.append(Note("control_quicker", {"reduction": apart.reduction, "sharing": apart.sharing}))
     first, again = (_measured(done, part) for part in (DISABLED.part, repeated.PART))
     open_ += repeated.drifted(DISABLED.label, first, again, REPEATED)
     slower = base_collapse(setup, bare, done)
     open_ += unsure_loads(slower, base, [setup.tests.prefix_cache.percent])
     return Results(
-        values=_values(passes, throughputs, intervals),
+        values=(*_values(passes, throughputs, intervals), *_control_value(apart)),
         tables=(
             _cache_table(passes),
             _reduction_table(passes),
@@ -259,6 +263,22 @@ def _intervals(done: Sequence[Performed]) -> dict[str, Interval]:
             same = without.summary.workload.fingerprint == cached.summary.workload.fingerprint
             found |= _reduction_interval(one.part, without.requests, cached.requests, paired=same)
     return found
+
+
+def _control(done: Sequence[Performed]) -> Control | None:
+    """What the requests that share nothing say of the warm pass beside that without a cache."""
+    sides = [found for part in (DISABLED.part, WARM.part) if (found := _measured(done, part)) is not None]
+    if len(sides) < 2 or len({one.summary.workload.fingerprint for one in sides}) > 1:
+        return None
+    return control(sides[0].requests, sides[1].requests)
+
+
+def _control_value(found: Control | None) -> tuple[Value, ...]:
+    if found is None:
+        return ()
+    note = Note("of_the_quickest", {"percent": 100 * QUIET})
+    label = "TTFT reduction, requests that share nothing"
+    return (Value("ttft_reduction_control", label, found.reduction, "%", ci=found.ci, note=note),)
 
 
 def _hit_interval(part: str, cached: RequestTimes) -> dict[str, Interval]:

@@ -40,6 +40,12 @@ PREFIX_CACHE: dict[str, Words] = {
         "Nothing shows that the prefix cache was switched: the server reports no cached tokens, neither in usage nor in "
         "metrics, and TTFT fell by no more than chance. Have it report them."
     ),
+    "control_quicker": (
+        "Requests that share nothing with others were quicker with the cache by {reduction:.3g} %, those that share by "
+        "{sharing:.3g} %, though a cache saves the former nothing: something else was switched as well, so the reduction is "
+        "not known to be the cache's."
+    ),
+    "of_the_quickest": "of P{percent:g}, of the warm pass: those that waited least for others, and that no cache helps",
     "hits_by_usage": "of the shared prefixes' tokens, by the server's usage",
     "hits_not_reported": "the server does not say what it took from its cache",
     "of_the_median": "of the median",
