@@ -30,7 +30,7 @@ from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
-from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
+from inferometer.procedures.saturation import BASE, LEVEL_SEED
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
     Setup,
@@ -204,7 +204,7 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
     plan = reseeded(
         closed_loop(without_warm_up(_with_thresholds(sought)), slots, requests=count),
-        CONFIRMING_SEED * ask.confirms,
+        LEVEL_SEED + len(runs(done, *sought.parts)),
     )
     facts = {"concurrency": slots, "requests": count, "reason": reason(ask)}
     return Run(

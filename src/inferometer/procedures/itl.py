@@ -24,6 +24,7 @@ from inferometer.procedures.saturation import base_of, base_table, find_base, kn
 from inferometer.procedures.setup import (
     Setup,
     answering,
+    level_of,
     open_loop,
     variant,
     warm_up_run,
@@ -90,10 +91,14 @@ def steps(setup: Setup) -> Steps:
         yield warm_up_run(plan)  # nothing went before, and the first level is a low one
     base = yield from find_base(setup, plan)
     wanted = setup.tests.itl
-    for share in sorted(set(wanted.percent)) if base is not None else ():
+    for number, share in enumerate(sorted(set(wanted.percent)) if base is not None else ()):
         level = float(f"{(base or 0.0) * share / 100:.6g}")
         yield Run(
-            open_loop(without_warm_up(_stamped(setup, plan)), level, requests=wanted.requests),
+            level_of(
+                open_loop(without_warm_up(_stamped(setup, plan)), level, requests=wanted.requests),
+                NAME,
+                number,
+            ),
             "level",
             Conditions(percent=share, rate=level),
             Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),

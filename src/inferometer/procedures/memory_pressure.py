@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
@@ -46,7 +46,15 @@ from inferometer.procedures.concurrency import (
     seek,
 )
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, documents, variant, with_warm_up, without_warm_up
+from inferometer.procedures.setup import (
+    Setup,
+    closed_loop,
+    documents,
+    level_of,
+    variant,
+    with_warm_up,
+    without_warm_up,
+)
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import percent, rate, stat, stat_interval
 
@@ -77,7 +85,8 @@ def steps(setup: Setup) -> Steps:
         found = top.done.outcome.summary
         base = rate(found, "request_s") or found.throughput.whole_run.request_s
     for number, share in enumerate(_percentages(setup)):
-        measured: Measured = yield _level_run(setup, share, capacity, base, first=number == 0)
+        run = _level_run(setup, share, capacity, base, first=number == 0)
+        measured: Measured = yield replace(run, plan=level_of(run.plan, NAME, number))
         base = base or measured.summary.throughput.whole_run.request_s
 
 

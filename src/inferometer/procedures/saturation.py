@@ -42,7 +42,8 @@ BELOW, STEP, FACTOR, MOST_OF, LEAST = 0.9, 0.3, 1.25, 64.0, 1 / 64
 """A ladder about a capacity: just below it first, then three tenths of it higher."""
 BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
-CONFIRMING_SEED = 1_000
+LEVEL_SEED = 1_000
+"""No level sends what the climb or another level sent: a cache that looks past a prompt's beginning would know it."""
 LIVES = 4.0
 """A level that is shorter than this many requests' lives ends before what it offered shows at its end."""
 SUCCESS_RATE = 0.99
@@ -130,17 +131,16 @@ def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Mea
     """Search, going on from the levels among what was done before; gives all that was done."""
     done = list(before)
     while isinstance(move := advance(sought.ladder, [one.trial for one in levels(sought, done)]), Ask):
-        run = _run(sought, move)
+        run = _run(sought, move, len(levels(sought, done)))
         done.append(PerformedRun(run, (yield run)))
     return done
 
 
-def _run(sought: Sought, ask: Ask) -> Run:
+def _run(sought: Sought, ask: Ask, before: int) -> Run:
+    """`before`: levels of this search; each has requests of its own."""
     least = max(sought.seconds, sought.requests / ask.level, LIVES * sought.life_s)
     seconds = float(f"{least * ask.times:.6g}")
-    plan = reseeded(
-        open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
-    )
+    plan = reseeded(open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), LEVEL_SEED + before)
     facts = {"rate": ask.level, "seconds": seconds, "reason": reason(ask)}
     return Run(
         plan,

@@ -153,6 +153,16 @@ def closed_loop(
     return variant(plan, load={**load, **arrivals, **ends})
 
 
+TEST_SEEDS = {"ttft": 10_000, "itl": 20_000, "tradeoff": 30_000, "memory-pressure": 40_000}
+"""How far the seeds of a test's levels are from the plan's: those of searches (saturation.py, plateau.py, latency_limit.py) and
+of other tests are elsewhere, so that no two runs of a campaign send the same, but where a method compares equal requests."""
+
+
+def level_of(plan: Plan, test: str, number: int) -> Plan:
+    """The plan with the requests of a test's level, by its number from 0."""
+    return reseeded(plan, TEST_SEEDS[test] + number)
+
+
 def reseeded(plan: Plan, by: int) -> Plan:
     """The plan with another seed: other requests of the same kind, at other instants."""
     return variant(plan, workload={"seed": plan.workload.seed + by}) if by else plan

@@ -26,7 +26,15 @@ from inferometer.procedures.collapse import base_collapse, base_notes, unsure_lo
 from inferometer.procedures.knee import KNEE, behind, knee_interval
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up_run, without_warm_up, workload_key
+from inferometer.procedures.setup import (
+    Setup,
+    lasting,
+    level_of,
+    open_loop,
+    warm_up_run,
+    without_warm_up,
+    workload_key,
+)
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import (
     Metric,
@@ -80,7 +88,7 @@ def steps(setup: Setup) -> Steps:
         level = float(f"{base * share / 100:.6g}")
         seconds = lasting(setup, level, setup.tests.tradeoff.duration_s)
         run = Run(
-            open_loop(without_warm_up(setup.plan), level, seconds=seconds),
+            level_of(open_loop(without_warm_up(setup.plan), level, seconds=seconds), NAME, len(done)),
             "level",
             Conditions(percent=share, rate=level),
             Note("tradeoff_level", {"percent": share, "rate": level, "seconds": seconds}),

@@ -14,7 +14,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up_run, without_warm_up
+from inferometer.procedures.setup import Setup, closed_loop, level_of, open_loop, warm_up_run, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
 
@@ -44,9 +44,9 @@ def steps(setup: Setup) -> Steps:
     levels = _levels(setup, base)
     if levels:
         yield warm_up_run(setup.plan)
-    for at, plan in levels:
+    for number, (at, plan) in enumerate(levels):
         yield Run(
-            without_warm_up(plan),
+            level_of(without_warm_up(plan), NAME, number),
             "level",
             at,
             Note("ttft_level", {"requests": setup.tests.ttft.requests, "level": _level(at)}),
