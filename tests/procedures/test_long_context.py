@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures import summaries
-from procedures.driving import Failing, Ran, carried_out
+from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played
 from scipy import stats
 
@@ -22,7 +23,10 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.long_context import fitted, results, steps
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Run, Step, runs
+from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.studies.stand import Virtual
 
 TARGETS = (8192, 16384, 32768, 65536, 131072)
 LINEAR = Settings(jitter=0.0, step_base_ns=2e6, prefill_base_ns=2e6, prefill_per_token_ns=12e3)
@@ -72,8 +76,9 @@ def quadratic(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_every_length_has_its_requests_and_the_warm_up_is_short_and_verified(linear: Ran) -> None:
     """Draft 5.9.2 and 5.9.3: ascending, 20 requests, 256 tokens, one in flight; 4.5's warm-up on short prompts."""
     document = linear.test("long-context")
-    assert [run["part"] for run in document["runs"]] == ["warm-up", *["level"] * len(TARGETS)]
-    warm, *levels = linear.of("long-context")
+    assert [run["part"] for run in document["runs"]] == ["warm-up", *["level"] * len(TARGETS), "again"]
+    warm, *levels, again = linear.of("long-context")
+    assert again["workload"]["fingerprint"] == levels[0]["workload"]["fingerprint"]
     assert warm["requests"]["warmup"]["completed"] >= 100
     assert warm["plan"]["load"]["warmup_probes"] >= 3
     assert warm["metrics"]["input_tokens"]["max"] < 600
@@ -272,3 +277,29 @@ def test_the_maximum_throughput_of_a_length_is_that_of_a_full_engine(tmp_path: P
     (row,) = cut.rows("long-context", "maxima")
     assert row["max_output_tok_s"] is None
     assert any("No maximum throughput" in note for note in cut.test("long-context")["undecided"])
+
+
+@pytest.mark.parametrize(("factor", "drifts"), [(1.0, False), (1.04, False), (1.1, True), (0.9, True)])
+def test_a_system_that_is_another_at_the_end_leaves_the_test_undecided(
+    tmp_path: Path, factor: float, drifts: bool
+) -> None:
+    """Law: by the first length, made again with the same requests; the exponent is of the lengths alone."""
+
+    class Drifting(Virtual):
+        def measure(self, plan: Plan, out: Path) -> RunResult:
+            usual = self._engine
+            if plan.name.endswith("again"):
+                times = {
+                    name: getattr(LINEAR, name) * factor for name in ("step_base_ns", "prefill_per_token_ns")
+                }
+                self._engine = Chosen("tiny-cpu", replace(LINEAR, jitter=0.02, **times))
+            try:
+                return super().measure(plan, out)
+            finally:
+                self._engine = usual
+
+    stand = Drifting(Chosen("tiny-cpu", replace(LINEAR, jitter=0.02)), Silent())
+    sizes = {"long-context": {"lengths": (1024, 2048, 4096), "output_tokens": 4}}
+    found = carried_out(tmp_path, "long-context", tests=sizes, stand=stand).test("long-context")
+    assert ("the system changed during the test" in " ".join(found["undecided"])) is drifts
+    assert len(found["tables"][0]["rows"]) == 3

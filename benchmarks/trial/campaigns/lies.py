@@ -11,6 +11,7 @@ from benchmarks.trial.campaigns.carrying import ENGINE, FIXED, LENGTHS, as_on, a
 from benchmarks.trial.campaigns.situation import NO_TRUTH, Situation, Truth
 from benchmarks.trial.campaigns.stands import (
     Filtering,
+    Inventing,
     Overrunning,
     Rewrite,
     Rewriting,
@@ -81,6 +82,15 @@ def _hits() -> Iterator[Situation]:
         )  # fmt: skip
 
 
+def _no_cache() -> Iterator[Situation]:
+    wanted = asked("prefix-cache", parameters=["prefix-cache.requests=400"])
+    yield Situation(
+        "none at all, half as slow again while off, cached tokens invented", "prefix cache",
+        partial(said, wanted, partial(Inventing, ENGINE, 1.5)),
+        lambda: {"prefix-cache": Truth(0.0, apart=POINTS)}, ("control_quicker",),
+    )  # fmt: skip
+
+
 def _filters() -> Iterator[Situation]:
     family = "filters"
     wanted = asked("guardrail")
@@ -128,5 +138,5 @@ def _models() -> Iterator[Situation]:
 
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_counts, _caches, _hits, _refusals, _models, _filters):
+    for part in (_counts, _caches, _no_cache, _hits, _refusals, _models, _filters):
         yield from part()

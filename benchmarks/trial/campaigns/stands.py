@@ -4,6 +4,7 @@ slowness within a run, answers longer than asked for."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,48 @@ class Changing(Virtual):
             return super().measure(plan, out)
         finally:
             self._engine = usual
+
+
+class Recalling(Virtual):
+    """An engine that knows a prompt it had before, whatever that begins with, and is ten times as fast then: so are runs of a
+    seed that was there before."""
+
+    def __init__(self, engine: Settings) -> None:
+        super().__init__(Chosen(PRESET, engine), Silent())
+        self._known: set[int] = set()
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        usual, seed = self._engine, plan.workload.seed
+        if seed in self._known:
+            engine = usual.settings
+            times = {name: getattr(engine, name) / 10 for name in ("step_base_ns", "prefill_per_token_ns")}
+            self._engine = Chosen(PRESET, replace(engine, **times))
+        self._known.add(seed)
+        try:
+            return super().measure(plan, out)
+        finally:
+            self._engine = usual
+
+
+class Inventing(Changing):
+    """An engine without a cache that is slower while it is off, and reports what requests share as cached while it is on."""
+
+    def __init__(self, engine: Settings, factor: float) -> None:
+        times = {name: getattr(engine, name) * factor for name in ("step_base_ns", "prefill_per_token_ns")}
+        slow = replace(engine, prefix_caching=False, **times)
+        fast = replace(engine, prefix_caching=False)
+        super().__init__(engine, lambda name, number, settings: fast if settings.prefix_caching else slow)
+
+    def measure(self, plan: Plan, out: Path) -> RunResult:
+        """See Stand."""
+        finding = super().measure(plan, out)
+        if plan.sut.prefix_caching != "enabled":
+            return finding
+        folder = RunFolder.open(finding.folder)
+        shared = pq.read_table(folder.record).column("input_tokens_shared").to_pylist()
+        rewritten(folder, column("usage_cached", lambda _: shared))
+        return evaluate(folder)
 
 
 class Stuck(Virtual):

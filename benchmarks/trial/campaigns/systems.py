@@ -10,7 +10,7 @@ from benchmarks.headlines.fairness import ONE_AT_A_TIME, PLANTED
 from benchmarks.headlines.tradeoff import falling
 from benchmarks.trial.campaigns.carrying import ENGINE, LENGTHS, STANDARD, Asked, as_on, asked, honest, said
 from benchmarks.trial.campaigns.situation import CAMPAIGN, NO_TRUTH, Situation, Truth, Truths
-from benchmarks.trial.campaigns.stands import Alter, Changing, Rewriting, plain, slowing
+from benchmarks.trial.campaigns.stands import Alter, Changing, Recalling, Rewriting, plain, slowing
 from inferometer.server.engine.settings import Settings
 from inferometer.units import NS_PER_S
 
@@ -104,6 +104,47 @@ def _slowing() -> Iterator[Situation]:
             partial(said, asked(test), partial(Rewriting, ENGINE, slowing(factor))), lambda test=test: {test: NO_TRUTH},  # type: ignore[misc]  # bound here
             ("drift",),
         )  # fmt: skip
+
+
+def _between_runs() -> Iterator[Situation]:
+    """Changes from one run of a test to the next, of which only runs at one load tell."""
+    equal = ["changed_at_equal_load"]
+    capacity, throughput, lengths = (asked(test) for test in ("capacity", "throughput", "long-context"))
+    yield changing(
+        "half as slow again in every second run of `capacity`", capacity,
+        lambda name, number, settings: slower(settings, 1.5 if number % 2 else 1.0),
+        lambda: {"capacity": NO_TRUTH}, equal,
+    )  # fmt: skip
+    yield changing(
+        "half as slow again from the sixth run of `throughput` on", throughput,
+        lambda name, number, settings: slower(settings, 1.0 if number < 5 else 1.5),
+        lambda: {"throughput": NO_TRUTH}, equal,
+    )  # fmt: skip
+    for factor, does in ((1.1, "slower"), (0.9, "faster")):
+        yield changing(
+            f"10 % {does} with each length of `long-context`", lengths,
+            lambda name, number, settings, by=factor: slower(settings, by ** max(0, number - 1)),  # type: ignore[misc]  # bound here
+            as_on(lengths, ENGINE), ["drifted_between"],
+        )  # fmt: skip
+    levels = asked("ttft", parameters=["ttft.percent=[80]", "ttft.rates=[]"])
+    yield changing(
+        "half as slow again in the search for the 100 % of `ttft` alone", levels,
+        lambda name, number, settings: slower(settings, 1.5 if "base" in name else 1.0),
+        lambda: {"ttft": NO_TRUTH}, equal,
+    )  # fmt: skip
+    yield changing(
+        "1.6 times as slow in the mix of `fairness`", asked("fairness"),
+        lambda name, number, settings: slower(settings, 1.6 if name.endswith("mixed") else 1.0),
+        lambda: {"fairness": NO_TRUTH}, ["mix_overloaded"],
+    )  # fmt: skip
+
+
+def _recalling() -> Iterator[Situation]:
+    wanted = asked("ttft", parameters=["ttft.rates=[6, 7]"])
+    yield Situation(
+        "knows prompts by their ends, and says nothing", "recalled answers",
+        partial(said, wanted, partial(Recalling, ENGINE)), as_on(wanted, ENGINE),
+    )  # fmt: skip
 
 
 def _falling() -> Iterator[Situation]:
@@ -213,5 +254,8 @@ def honest_first_ns(engine: Settings) -> float:
 
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (_changing, _slowing, _falling, _refusing, _unfair, _stuttering, _cold):
+    for part in (
+        *(_changing, _slowing, _between_runs, _recalling, _falling),
+        *(_refusing, _unfair, _stuttering, _cold),
+    ):
         yield from part()
