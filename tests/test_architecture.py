@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"engines", "journal", "metrics"},
     "journal": set(),
     "client": {"protocol"},
-    "telemetry": {"client"},
+    "telemetry": {"client", "journal"},
     "workload": {"documents", "engines", "plan"},
     "engines": {"journal"},
     "drive": {"client", "plan", "protocol", "engines", "journal"},

@@ -79,8 +79,9 @@ def test_neither_outlet_of_a_command_passes_it_on(capsys: pytest.CaptureFixture[
 
 SCRIPT = """
 import sys, threading
+from inferometer.journal.redact import Redactor
 from inferometer.printable import guard_stderr
-guard_stderr()
+guard_stderr(Redactor(["sk-canary"]).strike)
 text = bytes.fromhex(sys.argv[1]).decode()
 thread = threading.Thread(target=lambda: [][len(text)] if not text else int(text))
 thread.start()
@@ -92,11 +93,13 @@ raise ValueError(text)
 
 def test_a_process_whose_errors_go_to_a_log_writes_no_server_s_text_raw() -> None:
     """Neither an exception that ends it, nor one of a thread, nor what is printed; the traceback is there."""
-    text = f"{HOSTILE}{SEQUENCES}end"
+    text = f"{HOSTILE}{SEQUENCES}sk-\u200bca\x01nary end"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, text.encode().hex()], capture_output=True, timeout=120, check=False
     )
     written = done.stderr.decode()
     assert set(harmful(written)) == {"\n"}
     assert written.count("Traceback") == 2
+    assert written.count("[redacted]") == 3
+    assert "canary" not in written
     assert "end" in written

@@ -20,6 +20,7 @@ import json
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 
 UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 """Unicode's categories that nobody is shown."""
@@ -57,17 +58,25 @@ def _escaped(found: re.Match[str]) -> str:
     return character if shown else json.dumps(character)[1:-1]
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 class _Printable(io.TextIOWrapper):
-    """A stream of text that drops what is unprintable."""
+    """A stream of text that drops what is unprintable, and what `strike` does."""
+
+    strike: Callable[[str], str] = staticmethod(_as_it_is)
 
     def write(self, text: str, /) -> int:
         """See io.TextIOWrapper; all of the text counts as written."""
-        super().write(printable_lines(text))
+        super().write(printable_lines(self.strike(text)))
         return len(text)
 
 
-def guard_stderr() -> None:
+def guard_stderr(strike: Callable[[str], str] = _as_it_is) -> None:
     """From now on this process writes nothing unprintable to its standard error: for processes whose errors go to a log, where
-    an exception repeats what a server said."""
+    an exception repeats what a server said. `strike` takes out of each text what must not be written at all."""
     raw = io.FileIO(2, "wb", closefd=False)
-    sys.stderr = _Printable(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
+    guarded = _Printable(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
+    guarded.strike = strike
+    sys.stderr = guarded

@@ -272,7 +272,41 @@ def test_a_secret_that_a_server_repeats_is_struck_out(place: Place) -> None:
         place.scraping.ready()
         place.scraping.end()
     bodies = [scrape.body for scrape in place.scrapes()]
-    assert bodies == ['# TYPE up gauge\nup 1\ninfo{url="http://u:<redacted>@h"} 1\n'] * 2
+    assert bodies == ['# TYPE up gauge\nup 1\ninfo{url="http://u:[redacted]@h"} 1\n'] * 2
+
+
+TOKEN = 'sk-"quo\\te-0123456789abcdefghijklmnopqrstuvwx'
+"""With what labels escape."""
+
+
+@pytest.mark.parametrize("pad", [0, 20, 33, 52, 60, 1000])
+def test_a_token_in_a_refusal_is_struck_out_before_the_refusal_is_cut(place: Place, pad: int) -> None:
+    """Law: wherever the words of an account end, no part of a token that the endpoint repeated is in them."""
+    body = f"{'x' * pad} {TOKEN} is no token".encode()
+    with scripted(lambda _: Script(whole(401, body, kind=b"text/plain"))) as peer:
+        place.brief(at(peer.port), secrets=[TOKEN])
+        place.scraping.ready()
+        done = place.scraping.end()
+    (words,) = done.endpoints[0].words.values()
+    assert len(words) <= 60
+    assert 'sk-"' not in words
+    assert "0123" not in words
+    assert pad > 50 or "[redacted]"[: 59 - pad] in words
+
+
+def test_a_token_is_struck_out_of_labels_as_they_escape_it(place: Place) -> None:
+    """Law: neither the record nor what its labels mean holds the token, nor does the type that the answer states."""
+    escaped = TOKEN.replace("\\", "\\\\").replace('"', '\\"')
+    hidden = "\\n".join((escaped[:12], escaped[12:]))
+    spelled = "".join(f"\\\\u{ord(one):04x}" for one in TOKEN)
+    body = f'# TYPE up gauge\nup{{a="{escaped}",b="{hidden}",c="{spelled}"}} 1\n'.encode()
+    with scripted(lambda _: Script(whole(200, body, kind=f"text/plain; {TOKEN}".encode()))) as peer:
+        place.brief(at(peer.port), secrets=[TOKEN])
+        place.scraping.ready()
+        place.scraping.end()
+    for scrape in place.scrapes():
+        assert scrape.body == '# TYPE up gauge\nup{a="[redacted]",b="[redacted]",c="\\[redacted]"} 1\n'
+        assert scrape.content_type == "text/plain; [redacted]"
 
 
 def test_a_record_that_cannot_be_written_is_told(place: Place) -> None:

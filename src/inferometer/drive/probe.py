@@ -200,7 +200,7 @@ class Probe:
             try:
                 return Listing(self._redacted(self._dialect.read_models(reply.json())), server)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                missing = f"is no listing and begins {self._redact.short(reply.text()[:200], 80)!r}"
+                missing = f"is no listing and begins {self._redact.line(reply.text(), 80)!r}"
         return Listing(Models(), server, f"what {path} answers {missing}")
 
     def _odd(self, reply: Response) -> str | None:
@@ -229,7 +229,7 @@ class Probe:
         try:
             return self._client.request(method, path, body, limit)
         except Unanswered as cause:
-            words = f"{self.endpoint.url}{path}: {self._redact(str(cause))}"
+            words = f"{self.endpoint.url}{path}: {self._redact.short(str(cause), 300)}"
             if cause.reason != "timeout":
                 raise PeerError(words) from cause
             advice = TIMEOUT_ADVICE if limit == self._timeout_s else ""

@@ -68,7 +68,7 @@ _CONNECT_FAILURES = frozenset(
 class Worker:
     """Runs phases. `report` hands a line to the parent."""
 
-    def __init__(self, job: Job, stdin: int, most_files: int) -> None:
+    def __init__(self, job: Job, stdin: int, most_files: int, redact: Redactor) -> None:
         most_open = most_files - OWN_FILES
         needed = 1 if job.open_loop else job.prepare
         if most_open < needed:
@@ -87,7 +87,7 @@ class Worker:
         folder = Path(job.folder)
         self._folder = folder
         self._hold = hold.join(folder / "journal")  # for as long as this process lives
-        self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
+        self._journal = Journal(folder / "journal", job.worker, redact)
         self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
         kind = KINDS[job.protocol]
         self._heads = [kind.prepare(head) for head in job.heads]
@@ -349,12 +349,12 @@ def _raise_file_limit() -> int:
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
-def _say_why(cause: BaseException) -> None:
+def _say_why(cause: BaseException, redact: Redactor) -> None:
     """Report to the parent why this worker ends: the log may be on the disk that is full."""
     shortage = shortage_of(cause)
     why = f"{type(cause).__name__}: {cause}" if shortage is None else in_words(cause)
     with contextlib.suppress(OSError):
-        os.write(1, msgspec.json.encode(Failed(why[:500], shortage)) + b"\n")
+        os.write(1, msgspec.json.encode(Failed(redact.short(why, 500), shortage)) + b"\n")
 
 
 def main() -> None:
@@ -370,10 +370,13 @@ def main() -> None:
         if not byte:
             return
         line += byte
+    job = msgspec.json.decode(bytes(line), type=Job)
+    redact = Redactor(job.secrets)
+    guard_stderr(redact.strike)
     try:
-        Worker(msgspec.json.decode(bytes(line), type=Job), 0, most_files).main()
+        Worker(job, 0, most_files, redact).main()
     except BaseException as cause:
-        _say_why(cause)
+        _say_why(cause, redact)
         raise
 
 

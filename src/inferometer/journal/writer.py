@@ -199,7 +199,7 @@ class Journal:
         self._detail.append(None if exchange.detail is None else _words(self._redact, exchange.detail))
         self._finish.append(self._label(self._reasons, answer.finish_reason))
         self._models.append(self._label(self._names, answer.model))
-        self._text.append(self._redact("".join(answer.texts)) if answer.texts else None)
+        self._text.append(self._redact.short("".join(answer.texts)) if answer.texts else None)
         self._retry_after.append(exchange.retry_after_s)
 
     def _label(self, known: dict[str, str | None], said: str | None) -> str | None:
@@ -279,7 +279,7 @@ def _flat(values: array[int], kind: pa.DataType) -> pa.Array:
 
 def _words(redact: Redactor, text: str | None) -> str | None:
     """A short text from outside: secrets struck out first, then cut, and always encodable."""
-    return redact.short(text, 200).encode("utf-8", "replace").decode() if text else None
+    return redact.short(text, 200) if text else None
 
 
 def _count(value: int) -> int:

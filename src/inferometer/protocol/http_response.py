@@ -141,7 +141,7 @@ class ResponseDecoder:
                     self._repeated(name)
             coding = headers.get(_CODING, b"chunked")
             if coding.strip().lower() != b"chunked":
-                raise BadResponse(f"Transfer-Encoding: {coding.decode('latin-1')[:80]}")
+                raise BadResponse(f"Transfer-Encoding: {coding.decode('latin-1')}")
             framed = b"content-length" in headers or _CODING in headers
             self._until_close = not framed and status not in (204, 304)
 

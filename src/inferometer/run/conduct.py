@@ -39,7 +39,7 @@ from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
 from inferometer.run.preparation import Prepared, prepared
 from inferometer.run.requests import RequestWriter
-from inferometer.run.scraping import Scrapes
+from inferometer.run.scraping import Scrapes, secrets_of_run
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, Patience, warm_up
@@ -131,7 +131,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
             address=list(target.address),
             protocol=target.protocol,
             heads=request_heads(plan, target, key),
-            secrets=[key] if key is not None else [],
+            secrets=secrets_of_run(plan, key),
             tls=target.endpoint.scheme == "https",
             tls_verify=wanted.tls_verify,
             tls_ca_file=wanted.tls_ca_file,

@@ -50,7 +50,7 @@ from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.fetch import LARGEST, TIMEOUT_S
 from inferometer.telemetry.metrics.normalised import Translated, translate
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.scraper_messages import Endpoint, EndpointAccount, Job
+from inferometer.telemetry.metrics.scraper_messages import SHORTEST_SECRET, Endpoint, EndpointAccount, Job
 from inferometer.telemetry.metrics.scraper_process import Scraping
 from inferometer.telemetry.metrics.series import Store, collect_from
 from inferometer.units import seconds_to_ns
@@ -279,18 +279,26 @@ def job_of(
         endpoints.insert(0, _named(plan, usual, target, key, environ))
         endpoints[0].own = True
     _tell_apart(endpoints)
-    urls = [own, *(one.url for one in named)]
-    secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
-    secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
-    secrets |= {token for one in named if (token := token_of(one.token_env, environ)) is not None}
     return Job(
         record=record,
         endpoints=endpoints,
         interval_ns=seconds_to_ns(wanted.interval_s),
         clock_offset_ns=offset_ns,
         timeout_s=max(one.timeout_s or TIMEOUT_S for one in endpoints),
-        secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
+        secrets=secrets_of_run(plan, key, environ),
     )
+
+
+def secrets_of_run(plan: Plan, key: str | None, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """All that a run's servers are shown and none may have repeated in what is written: the target's key, and the passwords,
+    tokens and credentials of its metrics endpoints, which may be one server with the target. Raises PlanError for a token that
+    `environ` lacks."""
+    named = plan.server_metrics.named()
+    found = {secret for one in named for text in secrets_of(one.url) for secret in (text, unquote(text))}
+    found |= {basic for one in named if (basic := _basic(one.url)) is not None}
+    found |= {token for one in named if (token := token_of(one.token_env, environ)) is not None}
+    long = {secret for secret in found if len(secret) >= SHORTEST_SECRET}
+    return sorted(long | ({key} if key is not None else set()), key=len, reverse=True)
 
 
 def _tell_apart(endpoints: Sequence[Endpoint]) -> None:

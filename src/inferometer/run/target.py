@@ -23,6 +23,7 @@ from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run import own_tokens
 from inferometer.run.facts import with_known_sut
 from inferometer.run.requests import PromptFormat, Served, generation_of
+from inferometer.run.scraping import secrets_of_run
 from inferometer.server.embedded import Embedded
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
@@ -96,7 +97,7 @@ def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     """The client for untimed requests to this plan's server. Raises PlanError."""
     endpoint = probing.endpoint(url)
     tls = _trust(plan) if endpoint.scheme == "https" else None
-    redact = Redactor([key] if key is not None else [])
+    redact = Redactor(secrets_of_run(plan, key))
     dialect = dialects.load(plan.target.api)
     lines = headers(plan.target, key, dialect)
     patience_s = min(plan.target.probe_timeout_s, plan.target.timeout_s)

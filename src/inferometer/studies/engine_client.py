@@ -19,6 +19,7 @@ from inferometer.journal.redact import Redactor
 LARGEST = 2 << 20
 """Bytes of a reply; a thousand models of Ollama take 400 kB."""
 _LONGEST_TEXT = 4_096
+_LONGEST_WORDS = 300
 _DECODER = json.JSONDecoder()
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -63,7 +64,7 @@ class EngineClient:
             if cause.part is not None and (rows := first_rows(cause.part.body)):
                 with contextlib.suppress(RecursionError):  # rows may be nested to the limit
                     return Reply(cause.part.status, {}, _redacted({"data": rows}, self._redact))
-            raise Unanswered(cause.reason, self._redact(str(cause))) from cause
+            raise Unanswered(cause.reason, self._redact.short(str(cause), _LONGEST_WORDS)) from cause
         return reply_of(response, self._redact)
 
 

@@ -285,7 +285,7 @@ class Live:
         reached = isinstance(state_now, dict) and wanted.items() <= state_now.items()
         if answer.status != 200 or not reached:
             raise CannotSwitch(
-                f"the reference engine does not switch {what} to {state}: {answer.text()[:300]}"
+                f"the reference engine does not switch {what} to {state}: {self._redactor().short(answer.text(), 300)}"
             )
         self._states[what] = state
         shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
@@ -387,9 +387,9 @@ def _call(way: Way, struck: Redactor) -> str:
     try:
         answer = _requested(call, way.patience_s)
     except (Unanswered, PlanError, ValueError) as cause:
-        raise CannotSwitch(f"{call.method} {call.url} failed: {cause}") from cause
+        raise CannotSwitch(f"{call.method} {call.url} failed: {struck.short(str(cause), 300)}") from cause
     if not 200 <= answer.status < 300:
-        said = struck(answer.text())[:300]
+        said = struck.short(answer.text(), 300)
         raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status}: {said}")
     return f"{call.method} {call.url}"
 

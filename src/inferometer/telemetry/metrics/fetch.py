@@ -45,7 +45,9 @@ TIMEOUT_S = 5.0
 LARGEST = 32 << 20
 """Bytes, unless the endpoint says otherwise. 100,000 series are 9 megabytes."""
 BEGINNING = 60
-"""Characters of a body that is no metrics, to recognise it by."""
+"""Characters of a body that is no metrics that are shown, to recognise it by."""
+HELD = 16 << 10
+"""Bytes of one that are held until secrets are struck out of them: more than any secret has."""
 APPENDED, ELSEWHERE = "/metrics", "/prometheus/metrics"
 UNANSWERED = frozenset({"unresolved", "refused", "unreachable", "tls", "timeout", "closed", "not_http"})
 """Reasons that say nothing of what is served there."""
@@ -55,7 +57,7 @@ _FIRST_LINE = re.compile(r'#|[A-Za-z_:][\w:.]*\s*(\{|[ \t][-+]?(\d|\.\d|inf|nan)
 
 class Failed(Exception):
     """There is no body; `reason` is of the table above. `words`: what was met, such as how the body begins; it is the server's
-    text, or the operating system's."""
+    text, which may hold secrets and end in the middle of one, or the operating system's."""
 
     def __init__(self, reason: str, words: object = "") -> None:
         super().__init__(reason)
@@ -198,5 +200,5 @@ def judged(status: int, content_type: str, coding: str, body: bytes, largest: in
 
 
 def _beginning(body: bytes) -> str:
-    """How a body begins, in one line."""
-    return " ".join(body[: 4 * BEGINNING].decode("utf-8", "replace").split())[:BEGINNING]
+    """How a body begins, before secrets are struck out of it and it is cut to what is shown."""
+    return body[:HELD].decode("utf-8", "replace")

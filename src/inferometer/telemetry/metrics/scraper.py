@@ -22,11 +22,13 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.journal.redact import Redactor
 from inferometer.printable import guard_stderr
 from inferometer.telemetry.metrics.appender import Appender
-from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetcher
+from inferometer.telemetry.metrics.fetch import BEGINNING, UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.scraper_messages import (
+    SHORTEST_SECRET,
     Done,
     Endpoint,
     EndpointAccount,
@@ -43,16 +45,18 @@ WRITE_S = 5.0
 """At its end it waits so long for a disk that does not answer."""
 RETRY_S = 5.0
 """The longest pause before an endpoint that failed is tried again; it doubles from the interval on."""
-SHORTEST_SECRET = 6
-"""Characters; a shorter one would be found in what is none."""
+LONGEST_TYPE = 200
+"""Characters of a Content-Type that are kept."""
 
 
 class Post(threading.Thread):
     """One endpoint: its connection, its account, and when it is scraped next."""
 
-    def __init__(self, place: int, job: Job, appender: Appender, tried: Callable[[], None]) -> None:
+    def __init__(
+        self, place: int, job: Job, appender: Appender, tried: Callable[[], None], redact: Redactor
+    ) -> None:
         super().__init__(daemon=True)
-        self._job = job
+        self._job, self._redact = job, redact
         self._endpoint: Endpoint = job.endpoints[place]
         self._fetcher = Fetcher(self._endpoint, job.timeout_s)
         self._appender = appender
@@ -125,24 +129,16 @@ class Post(threading.Thread):
         except Failed as failure:
             self._failures += 1
             account.errors[failure.reason] = account.errors.get(failure.reason, 0) + 1
-            account.words.setdefault(failure.reason, self._struck(failure.words))
+            account.words.setdefault(failure.reason, self._redact.line(failure.words, BEGINNING))
             taken = time.monotonic_ns() - began
             return Scrape(url, began + offset, None, taken, phase=phase, error=failure.reason)
         self._failures = 0
         account.instead = self._fetcher.instead
         account.scrapes += 1
         account.characters += len(fetched.text)
-        text = self._struck(fetched.text)
-        return Scrape(
-            url, fetched.first_byte_ns + offset, text, fetched.latency_ns, fetched.content_type, phase
-        )
-
-    def _struck(self, text: str) -> str:
-        """A server's text without the secrets that it may repeat."""
-        for secret in self._job.secrets:
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, "<redacted>")
-        return text
+        text, kind = self._redact(fetched.text), fetched.content_type
+        kind = None if kind is None else self._redact.short(kind, LONGEST_TYPE)
+        return Scrape(url, fetched.first_byte_ns + offset, text, fetched.latency_ns, kind, phase)
 
 
 def _instants(duration: int, interval: int) -> int:
@@ -155,6 +151,11 @@ def _is_answer(reason: str) -> bool:
     return reason not in UNANSWERED and not reason.startswith("http_5") and reason != "http_429"
 
 
+def redactor_of(job: Job) -> Redactor:
+    """What strikes a job's secrets out of all that its endpoints say."""
+    return Redactor(secret for secret in job.secrets if len(secret) >= SHORTEST_SECRET)
+
+
 class Scraper:
     """All endpoints of one run. `say` hands a report to the parent, from any thread."""
 
@@ -164,7 +165,10 @@ class Scraper:
         self._lock = threading.Lock()
         self._untried = len(job.endpoints)
         self.appender = Appender(Path(job.record))
-        self._posts = [Post(place, job, self.appender, self._tried) for place in range(len(job.endpoints))]
+        redact = redactor_of(job)
+        self._posts = [
+            Post(place, job, self.appender, self._tried, redact) for place in range(len(job.endpoints))
+        ]
 
     def begin(self) -> None:
         """Start with the baseline."""
@@ -219,7 +223,9 @@ def main() -> None:
         *lines, buffer = (buffer + data).split(b"\n")
         for line in lines:
             if scraper is None:
-                scraper = Scraper(msgspec.json.decode(line, type=Job), say)
+                job = msgspec.json.decode(line, type=Job)
+                guard_stderr(redactor_of(job).strike)
+                scraper = Scraper(job, say)
                 scraper.begin()
                 continue
             order = msgspec.json.decode(line, type=Order)

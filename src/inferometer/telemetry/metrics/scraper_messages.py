@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+SHORTEST_SECRET = 6
+"""Characters; a shorter one would be found in what is none, and the figures with it."""
+
 
 class Endpoint(msgspec.Struct, kw_only=True):
     """One place to read metrics at. `headers` may hold a secret, `shown` is the URL without any; `own`: nobody named it, it is
