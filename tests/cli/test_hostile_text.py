@@ -100,3 +100,61 @@ def test_nor_can_the_words_that_end_a_run(tmp_path: Path) -> None:
             assert code in (2, 5)
             assert "begin" in stderr
             assert not harmful(stdout + stderr)
+
+
+KEY = "sk-canary-0123456789abcdef"
+PARTED = "\u200b".join((KEY[:9], "\x01".join((KEY[9:14], KEY[14:]))))
+"""What is shown of it is the key."""
+
+
+def repeating(seen: Seen) -> Script:
+    """The key that was sent comes back in every word, parted by what is not shown."""
+    words = f"bad {PARTED}, {'x' * (seen.place % 40)}{PARTED}"
+    if seen.target.endswith("/models"):
+        return Script(whole(200, json.dumps({"data": [{"id": PARTED}, {"id": "m"}]}).encode()))
+    if seen.target.endswith("/metrics"):
+        return Script(whole(401, f"{'x' * 33} {words}".encode(), kind=b"text/plain"))
+    if json.loads(seen.body).get("stream"):
+        return Script(whole(500, json.dumps({"error": {"message": words, "code": PARTED}}).encode()))
+    message = {"role": "assistant", "content": words}
+    body = {"model": PARTED, "choices": [{"message": message, "finish_reason": PARTED}]}
+    return Script(whole(200, json.dumps(body).encode()))
+
+
+def test_a_key_that_comes_back_parted_is_shown_nowhere(tmp_path: Path) -> None:
+    """Law: in the names of models, in the errors before the load and in those of the record, what is not shown between its
+    characters does not save a key from being struck out."""
+    (tmp_path / "key").write_text(KEY)
+    load = (
+        "--requests",
+        "4",
+        "--concurrency",
+        "1",
+        "--input-tokens",
+        "5",
+        "--tokenizer",
+        "none",
+        "--warmup",
+        "0",
+    )
+    refusing = Script(whole(401, json.dumps({"error": f"bad {PARTED}"}).encode()))
+    breaking = Script([f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {'x' * 60} {KEY}\r\n\r\n".encode()])
+    said: list[str] = []
+    with scripted(repeating) as peer:
+        to = ("--url", f"http://127.0.0.1:{peer.port}", "--api-key-file", str(tmp_path / "key"), *load)
+        said += run("run", *to, out=tmp_path / "none")[1:]  # which model?
+        token = ("--server-metrics", f"http://127.0.0.1:{peer.port}/metrics")
+        said += run("run", *to, "--model", "m", *token, out=tmp_path / "run")[1:]
+    for script in (refusing, breaking):
+
+        def bad(seen: Seen, script: Script = script) -> Script:
+            return repeating(seen) if seen.method == "GET" else script
+
+        with scripted(bad) as peer:
+            to = ("--url", f"http://127.0.0.1:{peer.port}", "--api-key-file", str(tmp_path / "key"), *load)
+            said += run("run", *to, "--model", "m", out=tmp_path / "none")[1:]
+    texts = said + [(only(tmp_path / "run") / name).read_text() for name in SHOWN]
+    for text in texts:
+        assert "canary" not in "".join(sign for sign in text if unicodedata.category(sign) not in UNPRINTABLE)
+        assert "012345" not in text
+    assert sum("[redacted]" in text for text in texts) >= 5

@@ -237,7 +237,7 @@ def test_a_token_reaches_its_endpoint_and_no_file(tmp_path: Path, monkeypatch: p
         given = ["--server-metrics", named, *access]
         run("run", "--url", f"http://127.0.0.1:{port}", *given, *FEW, out=tmp_path)
     found = {scrape.body for scrape in scrapes(tmp_path) if scrape.endpoint_url == named}
-    assert found == {'# TYPE g gauge\ng{was="Bearer <redacted>"} 1\n'}
+    assert found == {'# TYPE g gauge\ng{was="Bearer [redacted]"} 1\n'}
     assert {seen.target for seen in peer.seen} == {"/federate?match[]=up"}
     for path in only(tmp_path).rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
