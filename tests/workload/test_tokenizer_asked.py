@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.documents.workload import TokenizerFacts
 from inferometer.errors import PeerError, PlanError
 from inferometer.plan.lengths import uniform
 from inferometer.plan.schema import Tokenizer as Spec
@@ -101,7 +102,7 @@ def test_answers_are_not_counted_once_the_server_is_gone(tiny: Tokenizer) -> Non
     assert asked.count_all(["a b c", ""]) == [*tiny.count_all(["a b c"]), 0]
     alive[0] = False
     assert asked.count_all(["a b c"] * 20) == [None] * 20
-    assert counter(Spec(name="server")).count_all(["a b c"]) == [None]
+    assert counter(Spec(name="server"), TokenizerFacts())[0].count_all(["a b c"]) == [None]
 
 
 def test_what_is_said_of_a_servers_tokenizer(tiny: Tokenizer) -> None:

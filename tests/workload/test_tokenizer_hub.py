@@ -39,6 +39,7 @@ LOAD = (
         ("./a", None),
         ("/a/b", None),
         ("../b", None),
+        ("a/b@main/../../../etc", None),
         ("a/b@", None),
     ],
 )

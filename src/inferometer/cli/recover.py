@@ -16,9 +16,16 @@ from inferometer.cli.command import Command, GroupedOption
     examples=(
         "inferometer recover runs/20260102T030405Z-run",
         "inferometer recover runs/20260102T030405Z-run --json",
+        "inferometer recover runs/20260102T030405Z-run --tokenizer models/tokenizer.json",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--tokenizer",
+    cls=GroupedOption,
+    metavar="NAME",
+    help="The run's tokenizer, where it is a file: what a folder names outside itself is not opened.",
+)
 @click.option(
     "--json",
     "as_json",
@@ -26,10 +33,10 @@ from inferometer.cli.command import Command, GroupedOption
     is_flag=True,
     help="Print summary.json on stdout instead of the table.",
 )
-def command(run: Path, as_json: bool) -> int:
+def command(run: Path, tokenizer: str | None, as_json: bool) -> int:
     """Seal what the journal of a killed run holds (all but the last second at most), and report it."""
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import recover
 
-    return show(recover(RunFolder.open(run)), as_json=as_json)
+    return show(recover(RunFolder.open(run), tokenizer), as_json=as_json)

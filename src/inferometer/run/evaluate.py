@@ -100,11 +100,12 @@ def cut_short(folder: RunFolder, cause: BaseException) -> BaseException:
     return cause
 
 
-def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer) -> None:
-    """Seal the journal. Where text is not to be kept, the journal, which holds it, goes: the record has all else of it."""
+def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: bool = False) -> None:
+    """Seal the journal. Where text is not to be kept, the journal, which holds it, goes: the record has all else of it.
+    `keep_journal`: it stays all the same, since its text is still to be counted."""
     keep = saved.read(folder.plan).instrument.keep_text
     seal(folder, tokenizer.count_all, read_facts(folder).id, keep)
-    if keep != "all":
+    if keep != "all" and not keep_journal:
         folder.remove_outcomes()
 
 
@@ -212,15 +213,21 @@ def _replay(trace: TraceFacts) -> Replay:
     )
 
 
-def recover(folder: RunFolder) -> RunResult:
-    """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError, also while the run is going:
-    sealing may remove the journal."""
-    plan = saved.read(folder.plan)
+def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
+    """Seal the journal of a run whose process was killed, and evaluate it. The folder may be a stranger's, and nothing that it
+    names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter). Raises RecordError, also while
+    the run is going: sealing may remove the journal; and PlanError for a tokenizer that is not the run's."""
+    plan, why = saved.read(folder.plan), None
     if any(folder.journal.glob("worker-*.arrows")):
         with hold.alone(folder.journal):
-            _seal(folder, tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer.kind))
+            counts, why = tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer, tokenizer)
+            _seal(folder, counts, keep_journal=why is not None)
     elif plan.instrument.keep_text == "all" or not folder.record.is_file():
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
     settle(folder)
-    return evaluate(folder)
+    result = evaluate(folder)
+    if why is not None:
+        again = f"`inferometer recover {folder.path} --tokenizer FILE` counts them"
+        result.notes.append(f"the tokens of the answers are not counted: {why}; {again}")
+    return result

@@ -19,24 +19,32 @@ _PATIENCE_S = 10.0
 def hub_id(name: str) -> tuple[str, str | None] | None:
     """`org/name` and the revision behind an `@` (a branch, a tag or a commit), or None if it is not spelled as an id."""
     found = _ID.fullmatch(name)
-    return None if found is None or len(name) > 250 else (found[1], found[2])
+    return None if found is None or len(name) > 250 or ".." in name else (found[1], found[2])
+
+
+def held(name: str, revision: str | None) -> tuple[Path, str] | None:
+    """The file in the local cache, and the commit it is of; None where it is not there. Nobody is asked."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, FILE, revision=revision)
+    # .../models--org--name/snapshots/COMMIT/tokenizer.json
+    return (Path(found), Path(found).parent.name) if isinstance(found, str) else None
 
 
 def fetched(name: str, revision: str | None) -> tuple[Path, str]:
     """The file in the local cache, and the commit it is of. Raises PlanError where it is not there and cannot be had."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     at = f"{name}@{revision}" if revision else name
     try:
-        held = try_to_load_from_cache(name, FILE, revision=revision)
-        if not isinstance(held, str):
-            # Fails at once where there is nothing to be had; the download would try again for half a minute.
-            get_hf_file_metadata(hf_hub_url(name, FILE, revision=revision), timeout=_PATIENCE_S)
-            held = hf_hub_download(name, FILE, revision=revision)
+        if (cached := held(name, revision)) is not None:
+            return cached
+        # Fails at once where there is nothing to be had; the download would try again for half a minute.
+        get_hf_file_metadata(hf_hub_url(name, FILE, revision=revision), timeout=_PATIENCE_S)
+        file = Path(hf_hub_download(name, FILE, revision=revision))
     except Exception as cause:  # its own, httpx's or OSError: the file is not to be had
         raise refused(f"{at}: {_why(cause)}; or save the model's own {FILE} and give its path") from cause
-    # .../models--org--name/snapshots/COMMIT/tokenizer.json
-    return Path(held), Path(held).parent.name
+    return file, file.parent.name
 
 
 def _why(cause: Exception) -> str:

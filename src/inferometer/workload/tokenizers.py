@@ -34,7 +34,7 @@ from inferometer.documents.workload import TokenizerFacts
 from inferometer.plan.schema import AUTO_TOKENIZER, NO_TOKENIZER, SERVER_TOKENIZER
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.workload.encodings import CL100K, ENCODINGS, Shipped
-from inferometer.workload.hub import fetched, hub_id
+from inferometer.workload.hub import fetched, held, hub_id
 from inferometer.workload.tokenizer_file import FILE, TokenizerFile, refused
 from inferometer.workload.tokenizer_learned import Learned
 from inferometer.workload.tokenizer_none import Uncounted
@@ -108,8 +108,7 @@ def load(spec: Spec, ask: Ask | None = None) -> Tokenizer:
         return TokenizerFile(path, path.name)
     found = hub_id(spec.name)
     if found is not None:
-        file, commit = fetched(*found)
-        return TokenizerFile(file, found[0], kind="hub", source=f"Hugging Face {found[0]}@{commit}")
+        return _of_hub(found[0], *fetched(*found))
     raise refused(
         f"there is no tokenizer {spec.name!r}: give {', '.join(ENCODINGS)}, the path of a {FILE} or of a folder that holds "
         f"one, the model's name on Hugging Face (org/name or org/name@revision), {SERVER_TOKENIZER} (its own /tokenize), "
@@ -131,10 +130,32 @@ def facts(tokenizer: Tokenizer) -> TokenizerFacts:
     )
 
 
-def counter(spec: Spec, kind: Kind | None = None) -> Tokenizer:
-    """The tokenizer that counts the answers of a run that was cut off: without a server to ask, nobody does. See `load`.
+def counter(spec: Spec, known: TokenizerFacts, named: str | None = None) -> tuple[Tokenizer, str | None]:
+    """What counts the answers of a run that was cut off, and why nobody does, where that was not so in the run: without a
+    server to ask, nobody counts for it.
 
-    `kind`: what the run's tokenizer was, if its record says that.
+    `spec` and `known`, what the plan and the record of the run say, may be a stranger's: nobody is contacted for them, and no
+    file is opened but a tokenizer of the local cache of Hugging Face that is the record's. `named`: the tokenizer that the user
+    names, which has to be the record's. Raises PlanError.
     """
-    gone = spec.name == SERVER_TOKENIZER or kind in ("server", "ids", "learned", "none")
-    return Uncounted() if gone else load(spec)
+    if named is not None:
+        found = load(Spec(name=named))
+        if found.version is None or found.version != known.version:
+            raise refused(f"{named!r} is {found.version}, and the run has {known.version} of {known.name!r}")
+        return found, None
+    if spec.name == SERVER_TOKENIZER or known.kind in ("server", "ids", "learned", "none"):
+        return Uncounted(), None
+    if spec.name in (*ENCODINGS, AUTO_TOKENIZER, NO_TOKENIZER):
+        return load(spec), None
+    model = hub_id(spec.name)
+    cached = held(*model) if model is not None and known.kind == "hub" else None
+    if model is not None and cached is not None:
+        found = _of_hub(model[0], *cached)
+        if found.version == known.version:
+            return found, None
+    where = "in the local cache of Hugging Face" if known.kind == "hub" else "opened unless you name it"
+    return Uncounted(), f"the run's tokenizer ({known.name}) is not {where}"
+
+
+def _of_hub(name: str, file: Path, commit: str) -> TokenizerFile:
+    return TokenizerFile(file, name, kind="hub", source=f"Hugging Face {name}@{commit}")
