@@ -9,6 +9,7 @@ take turns:
 | conductor | a reference server that outlives it                    | that server's truth log says it had sent whole       |
 | worker    | the same                                               | the same                                             |
 | scraper   | the same                                               | the same                                             |
+| lane      | the same, with prompts that take lanes to make         | the same: none, since nothing is sent before         |
 | server    | the embedded one, whose truth log ends with it         | the worker's counters, read just before, had counted |
 
 A finished request is lost if the record does not have it. Its age is the time from its end to the kill: the counters do not say
@@ -50,6 +51,7 @@ VICTIMS = {
     "conductor": None,
     "worker": "inferometer.drive.worker",
     "scraper": "inferometer.telemetry.metrics.scraper",
+    "lane": "inferometer.workload.lane",
     "server": "inferometer.server",
 }
 """Each kind of process, and the module by which a child of the conductor is known."""
@@ -67,6 +69,8 @@ LOAD = [
     "5",
 ]
 """Long enough that the record could be VALID: 1,000 requests make a P99."""
+LONG_PROMPTS = ["--input-tokens", "2500", "--tokenizer", "cl100k_base"]
+"""So many tokens are made by lanes (workload/parallel.py)."""
 PATIENCE_S = 90.0
 LOOK_S = 0.05
 _COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
@@ -108,6 +112,11 @@ class Tally:
     too_much: int = 0
     hung: int = 0
     left: int = 0
+
+
+def _load(victims: Sequence[str]) -> list[str]:
+    """The load of a run with these victims."""
+    return [*LOAD, *(LONG_PROMPTS if "lane" in victims else [])]
 
 
 def _find(process: subprocess.Popen[bytes], victim: str) -> psutil.Process | None:
@@ -170,7 +179,9 @@ def one(victim: str, after_s: float, port: int, tally: Tally) -> None:
         target = [] if victim == "server" else ["--url", f"http://127.0.0.1:{port}"]
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [*_COMMAND, "run", *target, *LOAD, "--quiet", "--out", str(out)], stdout=sink, stderr=sink
+                [*_COMMAND, "run", *target, *_load([victim]), "--quiet", "--out", str(out)],
+                stdout=sink,
+                stderr=sink,
             )
         time.sleep(after_s)
         children = _children(process)
@@ -245,7 +256,7 @@ def _lives(victims: Sequence[str], port: int) -> dict[str, tuple[float, float]]:
     target = [] if "server" in victims else ["--url", f"http://127.0.0.1:{port}"]
     lives: dict[str, tuple[float, float]] = {}
     with tempfile.TemporaryDirectory(prefix="kills-") as place:
-        command = [*_COMMAND, "run", *target, *LOAD, "--quiet", "--out", place]
+        command = [*_COMMAND, "run", *target, *_load(victims), "--quiet", "--out", place]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:
                 now = time.monotonic() - began
@@ -284,7 +295,8 @@ def main() -> int:
         f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     )
     with server() as (port, _):
-        lives = _lives(["conductor", "worker", "scraper"], port) | _lives(["server"], port)
+        lives = _lives(["conductor", "worker", "scraper"], port)
+        lives |= _lives(["lane"], port) | _lives(["server"], port)
         while (done := sum(tally.kills for tally in tallies.values())) < given.kills:
             victim = list(VICTIMS)[done % len(VICTIMS)]
             one(victim, drawn.uniform(*lives[victim]), port, tallies[victim])

@@ -7,12 +7,24 @@ of our modules, and is kept apart from two things that are none of its business:
 |                       | the user's or of a stranger's download, would be part of the program                          |
 | the environment       | a list of the variables that are handed on: API keys and tokens are not on it                 |
 
+`Child` is one of them as its parent sees it, with the same rules for all:
+
+| rule                                                                          | because                                     |
+| ----------------------------------------------------------------------------- | ------------------------------------------- |
+| it takes no notice of SIGINT, SIGTERM and SIGHUP (`undisturbed`)              | they reach a whole group of processes, and  |
+|                                                                               | the parent says what happens                |
+| it ends when its input does                                                   | so with its parent, however that ends       |
+| ended by a signal it is a `MachineError`, in words, with the signal's name    | no bug of ours: exit code 71, not 70        |
+| what stands still is waited for within bounds, and then killed                | it may be stopped, and then takes no orders |
+| it is killed before a thread that waits for it is joined                      | the thread would wait on                    |
+
 PYTHONPATH is handed on, for the package may be installed by it, but only what it names absolutely: an empty or a relative
 entry is the current directory once more. One that the package itself was imported from stays.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -23,6 +35,7 @@ from pathlib import Path
 from typing import IO
 
 import inferometer
+from inferometer.errors import SHORTAGES, MachineError
 
 REAP_S = 5.0
 """From the end of a process's output to its own."""
@@ -77,3 +90,62 @@ def ended_by(process: subprocess.Popen[bytes]) -> str | None:
         return None
     names = {one.value: one.name for one in signal.Signals}
     return names.get(-code, f"signal {-code}") if code < 0 else None
+
+
+def undisturbed() -> None:
+    """In the process itself, at its beginning: signals to a whole group of processes do not end it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+class Child:
+    """One process of our own as its parent sees it: see the head. `called`: what it is in words."""
+
+    def __init__(
+        self, module: str, *arguments: str, called: str, stderr: int | IO[bytes] | None = None
+    ) -> None:
+        self.called = called
+        self.process = start(module, *arguments, stderr=stderr)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    def killed(self) -> MachineError | None:
+        """The error of one whose output has ended by a signal; None: it ended by itself, or lives on."""
+        name = ended_by(self.process)
+        if name is None:
+            return None
+        return MachineError(f"{self.called} was killed ({name}); {SHORTAGES['killed'][1]}", "killed")
+
+    def cpu_s(self) -> float | None:
+        """CPU time that it has taken so far; None if it is gone."""
+        import psutil
+
+        try:
+            times = psutil.Process(self.pid).cpu_times()
+        except psutil.Error:
+            return None
+        return float(times.user + times.system)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+
+    def end(self, patience_s: float) -> None:
+        """End it: politely, then not. What it said last is still to be read, until `close`."""
+        with contextlib.suppress(OSError):
+            self.stdin.close()
+        try:
+            self.process.wait(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.process.wait()
+
+    def close(self) -> None:
+        """Leave what it said."""
+        self.stdout.close()

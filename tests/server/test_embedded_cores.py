@@ -25,7 +25,7 @@ def test_the_engine_has_the_first_core_and_its_workers_the_others(tmp_path: Path
     """Law: the engine keeps to the first core, as many workers as there are other cores to these; who starts them has all."""
     with Embedded(tmp_path / "log.txt") as engine:
         engine.url()
-        assert kept_to(engine._process) == CORES[:1]
+        assert kept_to(engine._process.process) == CORES[:1]
         assert beside(engine, len(CORES) - 1) == CORES[1:]
         assert beside(engine, len(CORES)) == beside(None, 1) == []
         with on_cores(beside(engine, 1)):
@@ -42,5 +42,5 @@ def test_on_one_core_everything_shares_it(tmp_path: Path) -> None:
     with on_cores(CORES[:1]), Embedded(tmp_path / "log.txt") as engine:
         engine.url()
         assert beside(engine, 1) == []
-        assert kept_to(engine._process) == CORES[:1]
+        assert kept_to(engine._process.process) == CORES[:1]
     assert sorted(os.sched_getaffinity(0)) == CORES

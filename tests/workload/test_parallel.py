@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
 import os
 import signal
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.errors import MachineError
 from inferometer.workload.parallel import AHEAD, AT_ONCE, cores, in_order, in_processes
 
 
@@ -115,6 +118,72 @@ def test_a_whole_group_ends_when_it_is_told_to() -> None:
     parent, children = endless("bytes")
     try:
         os.killpg(parent.pid, signal.SIGTERM)
+        assert parent.wait(timeout=60) == 3
+        _, alive = psutil.wait_procs(children, timeout=30)
+        assert not alive
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+def lanes_of(process: psutil.Process) -> list[psutil.Process]:
+    """The lanes that a process has started."""
+    return [one for one in process.children() if "inferometer.workload.lane" in one.cmdline()]
+
+
+def begun(results: Iterator[int]) -> list[psutil.Process]:
+    """The lanes of this process, of which each has given results."""
+    for _ in range(AT_ONCE * 8):
+        next(results)
+    return lanes_of(psutil.Process())
+
+
+def test_a_lane_that_is_killed_has_words_and_is_no_bug() -> None:
+    """Law: the words name the signal, and the code is the machine's; the other lanes end."""
+    results = in_processes(abs, itertools.count(), 2)
+    lanes = begun(results)
+    lanes[0].kill()
+    with pytest.raises(MachineError, match=r"a process that makes prompts was killed \(SIGKILL\)") as why:
+        collections.deque(results, maxlen=0)
+    assert why.value.exit_code == 71
+    assert not psutil.wait_procs(lanes, timeout=30)[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_all_processes_ends_no_lane(number: int) -> None:
+    """Law: the results are the same."""
+    results = in_processes(abs, range(10_000), 2)
+    for lane in begun(results):
+        lane.send_signal(number)
+    assert list(results) == list(range(AT_ONCE * 8, 10_000))
+
+
+def test_a_lane_that_is_stopped_is_waited_for_within_bounds() -> None:
+    """Law: it takes no CPU time, and is ended; one that is stopped for a while only goes on."""
+    results = in_processes(abs, itertools.count(), 2, hang_s=1.0)
+    lanes = begun(results)
+    lanes[0].suspend()
+    with pytest.raises(MachineError, match="a process that makes prompts stood still for"):
+        collections.deque(results, maxlen=0)
+    assert not psutil.wait_procs(lanes, timeout=30)[1]
+
+
+def test_what_a_lane_does_not_read_is_waited_for_within_bounds() -> None:
+    """Law: the same where more is sent than a pipe holds."""
+    results = in_processes(len, itertools.repeat(b"x" * 100_000), 2, hang_s=1.0)
+    begun(results)[0].suspend()
+    with pytest.raises(MachineError, match="stood still"):
+        collections.deque(results, maxlen=0)
+
+
+@pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
+def test_a_command_with_a_lane_that_is_stopped_can_be_ended() -> None:
+    """Law: lanes are killed before the threads that wait for them are joined, so SIGTERM ends it by its own handler,
+    long before the lane counts as hung."""
+    parent, children = endless("bytes")
+    try:
+        children[0].suspend()
+        parent.terminate()
         assert parent.wait(timeout=60) == 3
         _, alive = psutil.wait_procs(children, timeout=30)
         assert not alive

@@ -31,6 +31,7 @@ from inferometer.drive.transport import Peer
 from inferometer.drive.worker_messages import Command, Failed, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
 from inferometer.errors import MachineError, in_words, shortage_of
+from inferometer.isolation import undisturbed
 from inferometer.journal import hold
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
@@ -359,8 +360,7 @@ def _say_why(cause: BaseException, redact: Redactor) -> None:
 
 def main() -> None:
     """Entry point of the process. Signals to a whole group of processes reach it too; the parent says what happens."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    undisturbed()
     guard_stderr()
     time_slice.shorten()
     most_files = _raise_file_limit()

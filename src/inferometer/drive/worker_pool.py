@@ -10,7 +10,6 @@ import contextlib
 import os
 import select
 import selectors
-import subprocess
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import msgspec
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.worker_messages import Failed, Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import SHORTAGES, InstrumentError, MachineError
-from inferometer.isolation import ended_by, start
+from inferometer.isolation import Child, ended_by
 from inferometer.journal.schema import Phase
 
 LEAD_NS = 20_000_000
@@ -80,7 +79,7 @@ class _WorkerProcess:
 
     def __init__(self, number: int, log: int) -> None:
         self.number = number
-        self.process = start("inferometer.drive.worker", stderr=log)
+        self.child = Child("inferometer.drive.worker", called=f"worker {number}", stderr=log)
         self.buffer = b""
         self.alive = True
         self.failed: Failed | None = None
@@ -90,8 +89,7 @@ class _WorkerProcess:
 
     def send(self, message: Job | Go | More | Stop | Quit, patience_s: float = HANG_S) -> None:
         """Send one line; that a worker is dead shows when its reports are next read. One that takes no more hangs."""
-        assert self.process.stdin is not None
-        pipe, data = self.process.stdin.fileno(), msgspec.json.encode(message) + b"\n"
+        pipe, data = self.child.stdin.fileno(), msgspec.json.encode(message) + b"\n"
         poll = select.poll()
         poll.register(pipe, select.POLLOUT)
         until = clock.monotonic_ns() + int(patience_s * 1e9)
@@ -114,12 +112,11 @@ class _WorkerProcess:
     def end_hung(self) -> None:
         """End it at once: it takes no orders. What it said before is still to be read."""
         self.hung, self.failed = True, Failed("it hung, and was ended", None)
-        self.process.kill()
+        self.child.kill()
 
     def receive(self) -> list[Report]:
         """The reports received since the last call; marks the worker dead at the end of its output."""
-        assert self.process.stdout is not None
-        data = os.read(self.process.stdout.fileno(), 65536)
+        data = os.read(self.child.stdout.fileno(), 65536)
         if not data:
             self.alive = False
         *lines, self.buffer = (self.buffer + data).split(b"\n")
@@ -146,8 +143,7 @@ class WorkerPool:
             self._workers = [_WorkerProcess(number, sink.fileno()) for number in range(workers)]
         self._selector = selectors.DefaultSelector()
         for worker in self._workers:
-            assert worker.process.stdout is not None
-            self._selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+            self._selector.register(worker.child.stdout, selectors.EVENT_READ, worker)
         self._folder: Path | None = None
         self._counters: progress_counters.Counters | None = None
         self._phase = int(Phase.WARMUP)
@@ -161,7 +157,7 @@ class WorkerPool:
     @property
     def pids(self) -> list[int]:
         """The processes that live."""
-        return [worker.process.pid for worker in self._workers if worker.alive]
+        return [worker.child.pid for worker in self._workers if worker.alive]
 
     def assign(self, jobs: Sequence[Job]) -> None:
         """Give each worker its job and wait until all stand ready. One that is killed meanwhile has died, if others are ready.
@@ -180,7 +176,7 @@ class WorkerPool:
         """Whether all but so many workers were killed before they were ready: then the run goes on as it does without any that
         is killed later."""
         gone = [worker for worker in self._workers if not worker.alive]
-        killed = [worker for worker in gone if ended_by(worker.process) is not None]
+        killed = [worker for worker in gone if ended_by(worker.child.process) is not None]
         for worker in killed:
             self._record_death(worker)
         return len(killed) == len(gone) == len(self._workers) - ready
@@ -189,11 +185,11 @@ class WorkerPool:
         """The error of a pool of which a worker did not start. None is to write a journal of nothing at its end."""
         gone = [worker for worker in self._workers if not worker.alive]
         for worker in self._workers:
-            worker.process.kill()
+            worker.child.kill()
             worker.alive = False
         failed = next((worker.failed for worker in self._workers if worker.failed is not None), None)
         if failed is None:
-            signals = [ended_by(worker.process) for worker in gone]
+            signals = [ended_by(worker.child.process) for worker in gone]
             if len(gone) == len(self._workers) and all(signals):
                 said = f"worker 0 was killed ({signals[0]}) before it was ready, and none is left"
                 return MachineError(f"{said}; {SHORTAGES['killed'][1]}", "killed")
@@ -210,23 +206,14 @@ class WorkerPool:
             if worker.alive:
                 worker.send(Quit(), self._hang_s)
         for worker in self._workers:
-            assert worker.process.stdin is not None
-            try:
-                worker.process.stdin.close()
-            except OSError:
-                worker.alive = False
-            try:
-                worker.process.wait(timeout=min(LEAVE_S, self._hang_s))
-            except subprocess.TimeoutExpired:
-                worker.process.kill()
-                worker.process.wait()
+            worker.child.end(min(LEAVE_S, self._hang_s))
             worker.hear_out()
-            assert worker.process.stdout is not None
-            worker.process.stdout.close()
-            if worker.process.returncode != 0:
+            worker.child.close()
+            code = worker.child.process.returncode
+            if code != 0:
                 self._record_death(worker)
             if worker.number in self.outcome.dead:
-                self.outcome.dead[worker.number].exit_code = worker.process.returncode
+                self.outcome.dead[worker.number].exit_code = code
         self._selector.close()
         if self._folder is not None:
             progress_counters.Counters.remove(self._folder)
@@ -307,9 +294,11 @@ class WorkerPool:
         said = worker.failed
         self.outcome.dead.setdefault(
             worker.number,
-            Death(worker.number, self._phase, sent, worker.process.poll())
+            Death(worker.number, self._phase, sent, worker.child.process.poll())
             if said is None
-            else Death(worker.number, self._phase, sent, worker.process.poll(), said.reason, said.shortage),
+            else Death(
+                worker.number, self._phase, sent, worker.child.process.poll(), said.reason, said.shortage
+            ),
         )
 
     def _gather(

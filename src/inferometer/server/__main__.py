@@ -6,13 +6,13 @@ of the command line: it would take a fifth of the time in which this process sta
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from inferometer.errors import PlanError, Problem
+from inferometer.isolation import undisturbed
 from inferometer.server import fault_specs
 from inferometer.server.answer_parts import Parts
 from inferometer.server.engine.settings import changed
@@ -205,9 +205,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     ours = values["until_stdin_closes"]
     if ours:
-        # Signals to a whole group of processes reach it too; the parent says when it ends.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
+        undisturbed()
     return run(values, heeding=not ours)
 
 

@@ -7,19 +7,19 @@ request that falls due waits for the engine's iteration to end. Where there is o
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from inferometer.client.http_client import Client, Unanswered
-from inferometer.errors import SHORTAGES, InstrumentError, MachineError
-from inferometer.isolation import ended_by, start
+from inferometer.errors import InstrumentError
+from inferometer.isolation import Child
 
 MODEL = "reference"
 _OPTIONS = ("--model", MODEL, "--until-stdin-closes")
 _PATIENCE_S = 60
+_LEAVE_S = 10
 _TRUTH = 1 << 40
 """Bytes of a truth log: as many as there are."""
 
@@ -33,15 +33,16 @@ class Embedded:
         self.other_cores = cores[1:]
         """For what measures it; none: any."""
         with open(log, "ab") as sink, on_cores(cores[:1]):
-            self._process = start("inferometer.server", *_OPTIONS, *flags, stderr=sink)
+            self._process = Child(
+                "inferometer.server", *_OPTIONS, *flags, called="the embedded server", stderr=sink
+            )
 
     def url(self) -> str:
         """Wait until it listens; its base URL. Raises InstrumentError, as MachineError where it was killed."""
         if self._url is None:
-            assert self._process.stdout is not None
             line = self._process.stdout.readline().decode()
             if not line.startswith("listening "):
-                raise self._killed() or InstrumentError(
+                raise self._process.killed() or InstrumentError(
                     "the embedded server did not start; its reason is in log.txt of the run folder"
                 )
             self._url = line.split()[1]
@@ -62,7 +63,7 @@ class Embedded:
             with Client(host, port, {"Host": where.netloc}, timeout_s=_PATIENCE_S, largest=_TRUTH) as client:
                 answer = client.request(method, "/inferometer/truth")
         except Unanswered as cause:
-            gone = self._killed() if cause.reason in ("refused", "closed") else None
+            gone = self._process.killed() if cause.reason in ("refused", "closed") else None
             raise (
                 gone or InstrumentError(f"the reference server did not report its truth log: {cause}")
             ) from cause
@@ -70,28 +71,14 @@ class Embedded:
             raise InstrumentError("the reference server's truth log is not complete")
         return answer.body
 
-    def _killed(self) -> MachineError | None:
-        """The error of a server that is gone by a signal."""
-        name = ended_by(self._process)
-        if name is None:
-            return None
-        return MachineError(f"the embedded server was killed ({name}); {SHORTAGES['killed'][1]}", "killed")
-
     def __enter__(self) -> Embedded:
         """Use as a context manager."""
         return self
 
     def __exit__(self, *exc: object) -> None:
         """End it: politely, then not."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._process.end(_LEAVE_S)
+        self._process.close()
 
 
 def _cores() -> list[int]:

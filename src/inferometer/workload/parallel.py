@@ -21,7 +21,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TypeVar
 
-from inferometer.workload.lane import Lane
+from inferometer.workload.lane import HANG_S, Lane
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,9 +82,11 @@ def in_order(do: Callable[[T], R], things: Iterable[T], lanes: int) -> Iterator[
     yield from _through(go, things, lanes)
 
 
-def in_processes(do: Callable[[T], R], things: Iterable[T], count: int | None = None) -> Iterator[R]:
+def in_processes(
+    do: Callable[[T], R], things: Iterable[T], count: int | None = None, hang_s: float = HANG_S
+) -> Iterator[R]:
     """The same over `count` processes, by default one per core, MOST_PROCESSES at most; with one, in this process. `do` is
-    sent to each of them pickled."""
+    sent to each of them pickled. Raises MachineError for one that is killed, or that stands still for `hang_s`."""
     lanes = min(cores(), MOST_PROCESSES) if count is None else count
     if lanes < 2:
         yield from map(do, things)
@@ -99,13 +101,25 @@ def in_processes(do: Callable[[T], R], things: Iterable[T], count: int | None = 
             idle.put(lane)
 
     with ExitStack() as stack:
-        for _ in range(lanes):
-            idle.put(stack.enter_context(Lane(do)))
-        yield from _through(go, things, lanes)
+        started = [stack.enter_context(Lane(do, hang_s)) for _ in range(lanes)]
+        for lane in started:
+            idle.put(lane)
+
+        def abandon() -> None:
+            for lane in started:
+                lane.kill()
+
+        yield from _through(go, things, lanes, abandon)
 
 
-def _through(go: Callable[[list[T]], list[R]], things: Iterable[T], lanes: int) -> Iterator[R]:
-    """What `go` gives for a few things at a time, over so many threads."""
+def _through(
+    go: Callable[[list[T]], list[R]],
+    things: Iterable[T],
+    lanes: int,
+    abandon: Callable[[], None] = lambda: None,
+) -> Iterator[R]:
+    """What `go` gives for a few things at a time, over so many threads. `abandon`: ends what they wait for, where it is left
+    early; they are joined after that."""
     source = iter(things)
     waiting: deque[Future[list[R]]] = deque()
     with ThreadPoolExecutor(lanes) as pool:
@@ -116,6 +130,9 @@ def _through(go: Callable[[list[T]], list[R]], things: Iterable[T], lanes: int) 
                     yield from waiting.popleft().result()
             while waiting:
                 yield from waiting.popleft().result()
+        except BaseException:
+            abandon()
+            raise
         finally:
             for future in waiting:  # left early: what nobody will take need not be done
                 future.cancel()

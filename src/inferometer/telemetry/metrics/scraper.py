@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.isolation import undisturbed
 from inferometer.journal.redact import Redactor
 from inferometer.printable import guard_stderr
 from inferometer.telemetry.metrics.appender import Appender
@@ -205,8 +205,7 @@ class Scraper:
 def main() -> None:
     """The process: orders from stdin, until Finish or the end of it. Signals to a whole group of processes reach it too; the
     parent says what happens."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    undisturbed()
     guard_stderr()
     with contextlib.suppress(OSError):
         os.nice(NICE)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
-import subprocess
 import time
 from pathlib import Path
 
 import msgspec
-import psutil
 
-from inferometer.isolation import start
+from inferometer.isolation import Child
 from inferometer.telemetry.metrics.scraper_messages import (
     Done,
     EndpointAccount,
@@ -26,6 +23,8 @@ from inferometer.telemetry.metrics.scraper_messages import (
 START_S = 10.0
 """The load waits as long for a baseline at least, before it begins without one; and the end of a run as long for the process to
 write down what it has, beside the time a scrape may take."""
+LEAVE_S = 2.0
+"""From the end of its input to its own."""
 
 
 class Scraping:
@@ -36,8 +35,9 @@ class Scraping:
         self._briefed = time.monotonic()
         self._over = False
         with open(log, "ab") as sink:
-            self._process = start("inferometer.telemetry.metrics.scraper", stderr=sink)
-        assert self._process.stdin is not None
+            self._process = Child(
+                "inferometer.telemetry.metrics.scraper", called="the scraper of metrics", stderr=sink
+            )
         os.set_blocking(self._process.stdin.fileno(), False)
         self._unsent = self._buffer = b""
         self._reports: list[Report] = []
@@ -50,11 +50,7 @@ class Scraping:
 
     def cpu_s(self) -> float | None:
         """CPU time that the process has taken so far; None if it is gone."""
-        try:
-            times = psutil.Process(self._process.pid).cpu_times()
-        except psutil.Error:
-            return None
-        return float(times.user + times.system)
+        return self._process.cpu_s()
 
     def __enter__(self) -> Scraping:
         """Use as a context manager."""
@@ -62,16 +58,8 @@ class Scraping:
 
     def __exit__(self, *exc: object) -> None:
         """End the process: politely, then not."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._process.end(LEAVE_S)
+        self._process.close()
 
     def brief(self, job: Job) -> None:
         """Hand over the job: the baseline begins."""
@@ -118,7 +106,6 @@ class Scraping:
 
     def _send(self) -> None:
         """Send more of what the pipe has not taken yet."""
-        assert self._process.stdin is not None
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self._process.stdin.fileno(), self._unsent) :]
@@ -129,7 +116,6 @@ class Scraping:
 
     def _hear(self, kind: type[Report], timeout_s: float) -> Report | None:
         """The first report of this kind; None if it does not come."""
-        assert self._process.stdout is not None
         until = time.monotonic() + timeout_s
         while not any(isinstance(report, kind) for report in self._reports):
             self._send()
@@ -147,8 +133,6 @@ class Scraping:
 
     def _readable(self, until: float) -> bool:
         """Wait until there is a report to read, or room for more orders where some are left."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             if self._unsent:
