@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.coverage import queue
 from inferometer.measure.load_states import LoadStates
 from inferometer.measure.stats import describe, describe_at, percentile, share_interval
+from inferometer.measure.zeros import Zeros
 from inferometer.metrics.statistics import Interval, Stats
 
 values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60)
@@ -43,6 +44,48 @@ def test_nothing_is_described_as_nothing() -> None:
     assert describe(np.zeros(0)) is None
     assert describe(np.array([np.nan, np.nan])) is None
     assert describe_at(np.zeros(0), np.zeros(0, np.int64)) is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e4), st.integers(0, 10**10)), max_size=80),
+    st.lists(st.tuples(st.integers(1, 300), st.integers(0, 10**10)), min_size=1, max_size=20),
+)
+@settings(deadline=None)
+def test_zeros_that_are_counted_are_values_like_others(
+    gaps: list[tuple[float, int]], zeros: list[tuple[int, int]]
+) -> None:
+    """Law: zeros told by their number have the statistics that they have one by one, but for rounding."""
+    values, at_ns = np.array([one for one, _ in gaps], float), np.array([at for _, at in gaps], np.int64)
+    counts, instants = np.array(zeros, np.int64).T
+    found = describe_at(values, at_ns, zeros=Zeros(instants, counts))
+    each = describe_at(
+        np.concatenate((values, np.zeros(counts.sum()))), np.concatenate((at_ns, np.repeat(instants, counts)))
+    )
+    assert found is not None
+    assert each is not None
+    assert (found.n, found.min, found.max, found.p50, found.p99) == (
+        each.n,
+        each.min,
+        each.max,
+        each.p50,
+        each.p99,
+    )
+    assert found.mean == pytest.approx(each.mean, rel=1e-12)
+    assert (found.std is None) == (each.std is None)
+    assert found.std is None or found.std == pytest.approx(each.std, rel=1e-9)
+    for name in ("p50", "p90", "p99"):
+        interval, by_each = getattr(found.ci95, name), getattr(each.ci95, name)
+        assert (interval is None) == (by_each is None)
+        assert interval is None or interval == pytest.approx(by_each, rel=1e-9, abs=1e-9)
+
+
+def test_billions_of_zeros_cost_nothing() -> None:
+    """Law: as many as the journal keeps of a claim, of each of many answers."""
+    found = describe_at(
+        np.array([5.0]), np.array([7]), zeros=Zeros(np.arange(1_000), np.full(1_000, 2**31 - 1))
+    )
+    assert found is not None
+    assert (found.n, found.min, found.p99_9, found.max) == (1 + 1_000 * (2**31 - 1), 0.0, 0.0, 5.0)
 
 
 def test_one_sample_has_no_spread_and_no_interval() -> None:

@@ -32,9 +32,12 @@ from inferometer.journal.schema import EventClass, Outcome, Phase
 from inferometer.measure.event_waits import event_waits
 from inferometer.measure.large_arrays import Appended, held, held_property, order_by, pieces
 from inferometer.measure.record_columns import (
+    LONGEST,
+    Array,
     GatheredColumn,
     GatheredLists,
     GatheredNames,
+    check_range,
     chunked,
     filled,
     ints,
@@ -375,6 +378,34 @@ COLUMNS = (
 """What is read of a RECORD table; of one of an earlier version `text` as well."""
 
 
+_INSTANTS = (
+    "t_intended",
+    "t_taken",
+    "t_connect",
+    "t_connected",
+    "t_tls",
+    "t_send",
+    "t_submit",
+    "t_end",
+    "due_ns",
+)
+_COUNTS = (
+    *("input_tokens_asked", "input_tokens_sent", "output_tokens_asked"),
+    *("input_tokens_shared", "input_tokens_repeated", "output_tokens_local"),
+    *("usage_input", "usage_output", "usage_cached", "usage_reasoning"),
+    *text_counts.NAMES,
+)
+
+
+def _possible(name: str, values: Array) -> Array:
+    """A column of a part, 0 where null. Raises RecordError for an instant that is out of all time and a count below 0."""
+    if name in _INSTANTS:
+        check_range(name, values, -LONGEST)
+    elif name in _COUNTS:
+        check_range(name, values, 0)
+    return values
+
+
 class _Parts:
     """The columns of a record as it is read part by part."""
 
@@ -390,22 +421,25 @@ class _Parts:
         self._waits_known = True
 
     def add(self, part: pa.Table) -> None:
-        """The next rows. Raises RecordError where they contradict themselves."""
+        """The next rows. Raises RecordError where they contradict themselves, or hold what cannot be."""
         for name in (*_REQUIRED, *_FIRSTS, "phase", "worker"):
-            self._ints[name].add(ints(part, name))
+            self._ints[name].add(_possible(name, ints(part, name)))
         for name in ("request_class", *_NULLABLE):
+            _possible(name, filled(chunked(part, name)))
             self._columns[name].add(chunked(part, name))
         for name, names in self._names.items():
             names.add(chunked(part, name))
         counted = _text_counts(part)
         for name in ("text_chars", "text_bytes"):
+            _possible(name, filled(counted[name]))
             self._columns[name].add(counted[name])
         for name in ("text_lossy", "text_unseen", "text_words"):
-            self._ints[name].add(filled(counted[name].cast(pa.int32())))
+            self._ints[name].add(_possible(name, filled(counted[name].cast(pa.int32()))))
         self._add_events(part)
 
     def _add_events(self, part: pa.Table) -> None:
         event_ns, offsets = ragged(part, "event_ns")
+        check_range("event_ns", event_ns, -LONGEST)
         event_class, class_offsets = ragged_bytes(part, "event_class")
         counts = np.diff(offsets)
         if not np.array_equal(counts, np.diff(class_offsets)):

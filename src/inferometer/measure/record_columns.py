@@ -92,6 +92,17 @@ def ints(table: pa.Table, name: str) -> Array:
     return np.asarray(column.to_numpy())
 
 
+LONGEST = 1 << 61
+"""Nanoseconds, 73 years: an instant beyond is none, and the difference of any two within is an int64."""
+
+
+def check_range(name: str, values: Array, least: int, most: int = LONGEST) -> None:
+    """Raises RecordError where a column holds what no writer of records puts there."""
+    if len(values) and not (least <= int(values.min()) and int(values.max()) <= most):
+        worst = int(values.min()) if int(values.min()) < least else int(values.max())
+        raise RecordError(f"the record is damaged: column `{name}` holds {worst:,}")
+
+
 def filled(column: pa.ChunkedArray) -> Array:
     """An integer column in its own width, 0 where null: pyarrow itself would turn it into doubles."""
     return np.asarray(pc.fill_null(column, 0).to_numpy())

@@ -73,6 +73,7 @@ from inferometer.measure.record import Column, Floats, Ints, Mask, Record, betwe
 from inferometer.measure.span_tokens import span_tokens
 from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.tokens import Counts, count, single_token_share
+from inferometer.measure.zeros import Zeros
 from inferometer.metrics.catalogue import stem
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.slo import Slo
@@ -180,7 +181,8 @@ class Samples:
         if name == ("itl" if self.itl_method == "direct" else "chunk_gap"):
             return self._all_gaps_described
         values, at_ns = self.pooled[name]
-        return describe_at(values, at_ns, self.states)
+        zeros = self._distributed_gaps[1] if name == "itl_distributed" else None
+        return describe_at(values, at_ns, self.states, zeros=zeros)
 
     def gaps_described(self, these: Mask) -> Stats | None:
         """Statistics of the gaps of these samples, pooled."""
@@ -416,23 +418,19 @@ class Samples:
 
     @property
     def pooled(self) -> dict[str, tuple[Floats, Ints]]:
-        """Of each pooled metric, by its name without unit: its values, and when each was observed (ns, the run's clock)."""
+        """Of each pooled metric, by its name without unit: its values, and when each was observed (ns, the run's clock);
+        of `itl_distributed` those that are no zeros by the server's count."""
         return {
             "itl": (self.itl, self.gap_ns),
             "chunk_gap": (self.chunk_gap, self.gap_ns),
             "itl_server": self._server_gaps,
-            "itl_distributed": self._distributed_gaps,
+            "itl_distributed": self._distributed_gaps[0],
         }
 
     @property
     def itl_server(self) -> Floats:
         """Gaps between tokens by the server's stamps (draft 4.6.3, option C)."""
         return self._server_gaps[0]
-
-    @property
-    def itl_distributed(self) -> Floats:
-        """Gaps between tokens that all have the arrival time of their chunk (draft 4.6.3, option B)."""
-        return self._distributed_gaps[0]
 
     @cached_property
     def _server_gaps(self) -> tuple[Floats, Ints]:
@@ -451,10 +449,11 @@ class Samples:
         return chosen(gaps, kept), gap_ends(arrivals, arrival_offsets)
 
     @cached_property
-    def _distributed_gaps(self) -> tuple[Floats, Ints]:
-        """An answer of m tokens in c chunks has m - 1 gaps: the c - 1 between its chunks, and zeros."""
+    def _distributed_gaps(self) -> tuple[tuple[Floats, Ints], Zeros]:
+        """An answer of m tokens in c chunks has m - 1 gaps: the c - 1 between its chunks, and zeros (draft 4.6.3, option B)."""
         if not self.streamed or self.itl_method == "direct":
-            return np.zeros(0), np.zeros(0, np.int64)
+            none = np.zeros(0, np.int64)
+            return (np.zeros(0), none), Zeros(none, none)
         chunks = self.chunks
         tokens = span_tokens(
             self.record, self.rows, self.counts.server_streamed, np.zeros(len(self), np.int64)
@@ -463,8 +462,8 @@ class Samples:
         known = (zeros >= 0) & (chunks.of_sample > 0)
         of_known = np.repeat(known, np.diff(self.gap_offsets))
         gaps, at = chosen(self.gaps, of_known), chosen(self.gap_ns, of_known)
-        zeros_at = np.repeat(self.first_text_ns[known], zeros[known])
-        return joined(gaps, np.zeros(len(zeros_at))), joined(at, zeros_at)
+        some = known & (zeros > 0)
+        return (gaps, at), Zeros(self.first_text_ns[some], zeros[some])
 
     @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:

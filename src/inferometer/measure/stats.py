@@ -51,6 +51,7 @@ from inferometer.measure.dependence import BINS, long_run_variance
 from inferometer.measure.large_arrays import Array, in_one, ordered, slices
 from inferometer.measure.load_states import INDEPENDENT, LoadStates, unseen_share
 from inferometer.measure.record import Floats, Ints, Mask, counted
+from inferometer.measure.zeros import Ascending, Zeros
 from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Intervals, Stats, Withheld
 
 CONFIDENCE = 0.95
@@ -69,7 +70,7 @@ TAIL_REFERENCE = 0.9
 HALL = (2 * Z_95**2 + 1) / 6
 
 
-def percentile(ascending: Floats, p: float) -> float:
+def percentile(ascending: Floats | Ascending, p: float) -> float:
     """The p-quantile (0 <= p <= 1) of sorted samples by linear interpolation. Needs at least one sample."""
     position = p * (len(ascending) - 1)
     below = math.floor(position)
@@ -122,14 +123,19 @@ def describe(values: Floats, states: LoadStates = INDEPENDENT, wait: float = 0.0
 
 
 def describe_at(
-    values: Floats, at_ns: Ints, states: LoadStates = INDEPENDENT, ascending: Floats | None = None
+    values: Floats,
+    at_ns: Ints,
+    states: LoadStates = INDEPENDENT,
+    ascending: Floats | None = None,
+    zeros: Zeros | None = None,
 ) -> Stats | None:
     """Statistics of samples pooled from requests that ran side by side, each at its instant. No NaN allowed. `ascending`:
-    the samples in that order, where they are at hand."""
-    if not len(values):
+    the samples in that order, where they are at hand. `zeros`: samples beside them that are 0."""
+    number = 0 if zeros is None else zeros.number
+    if not len(values) + number:
         return None
     ascending = ordered(values) if ascending is None else ascending
-    return _described(values, Bins.at(at_ns), states, 0.0, ascending)
+    return _described(values, Bins.at(at_ns, zeros), states, 0.0, Ascending(ascending, number))
 
 
 def quantile_interval(
@@ -147,16 +153,18 @@ def quantile_interval_at(
 
 
 class Bins:
-    """Samples in bins of time: `bin_of` for each sample, or None where they lie in order and bins are of equal size."""
+    """Samples in bins of time: `bin_of` for each sample, or None where they lie in order and bins are of equal size. `zeros`:
+    how many samples of value 0 each bin has beside them."""
 
-    def __init__(self, samples: int, count: int, bin_of: Array | None) -> None:
-        self.samples, self.count, self.bin_of = samples, count, bin_of
+    def __init__(self, samples: int, count: int, bin_of: Array | None, zeros: Floats | None = None) -> None:
+        self.samples, self.count, self.bin_of, self.zeros = samples, count, bin_of, zeros
         if bin_of is None:
             self.edges = np.linspace(0, samples, count + 1).astype(np.int64)
-            self.sizes: Floats = np.diff(self.edges).astype(np.float64)
+            self._each: Floats = np.diff(self.edges).astype(np.float64)
         else:
             parts = (np.bincount(bin_of[part], minlength=count) for part in slices(samples))
-            self.sizes = np.sum([*parts], axis=0).astype(np.float64)
+            self._each = np.sum([np.zeros(count), *parts], axis=0)
+        self.sizes: Floats = self._each if zeros is None else self._each + zeros
 
     @classmethod
     def in_order(cls, samples: int) -> Bins:
@@ -164,13 +172,20 @@ class Bins:
         return cls(samples, min(samples, BINS), None)
 
     @classmethod
-    def at(cls, at_ns: Ints) -> Bins:
+    def at(cls, at_ns: Ints, zeros: Zeros | None = None) -> Bins:
         """Bins of equal duration, of four samples and more in the mean."""
-        count = min(BINS, max(1, len(at_ns) // 4))
-        start = int(at_ns.min())
-        length = int(at_ns.max()) - start + 1
-        each = ((at_ns[part] - start) * count // length for part in slices(len(at_ns)))
-        return cls(len(at_ns), count, in_one(np.int16, each))
+        number = 0 if zeros is None else zeros.number
+        count = min(BINS, max(1, (len(at_ns) + number) // 4))
+        every = [at_ns, zeros.at_ns] if zeros is not None and number else [at_ns]
+        start = min(int(some.min()) for some in every if len(some))
+        length = max(int(some.max()) for some in every if len(some)) - start + 1
+        each = (_bin(at_ns[part] - start, count, length) for part in slices(len(at_ns)))
+        of_zeros: Floats | None = None
+        if zeros is not None and number:
+            of_zeros = np.bincount(_bin(zeros.at_ns - start, count, length), zeros.counts, count).astype(
+                np.float64
+            )
+        return cls(len(at_ns), count, in_one(np.int16, each), of_zeros)
 
     def sums(self, values: Floats, less: float = 0.0) -> Floats:
         """Each bin's sum of the samples' values, each `less` so much."""
@@ -178,28 +193,36 @@ class Bins:
             rest = values - less
             total: Floats = rest if self.count == self.samples else np.add.reduceat(rest, self.edges[:-1])
             return total
-        total = np.zeros(self.count)
+        total = np.zeros(self.count) if self.zeros is None else self.zeros * -less
         for part in slices(self.samples):
             total += np.bincount(self.bin_of[part], values[part] - less, self.count)
         return total
 
-    def hits(self, these: Mask) -> Floats:
-        """How many of these samples each bin holds."""
+    def hits(self, these: Mask, *, zeros: bool = False) -> Floats:
+        """How many of these samples each bin holds. `zeros`: with those of value 0 that it has beside them."""
+        if zeros and self.zeros is not None:
+            return self.hits(these) + self.zeros
         if self.bin_of is None:
             return counted(these, self.edges).astype(np.float64)
         if 2 * int(np.count_nonzero(these)) > self.samples:
-            return self.sizes - self.hits(~these)
+            return self._each - self.hits(~these)
         found = np.zeros(self.count)
         for part in slices(self.samples):
             found += np.bincount(self.bin_of[part][these[part]], minlength=self.count)
         return found
 
 
+def _bin(since: Ints, count: int, length: int) -> Ints:
+    """Which of `count` bins of `length` together each instant lies in. Years of bins are cut otherwise: the product would pass
+    what an int64 holds."""
+    return since * count // length if length * count < 1 << 63 else since // (length // count + 1)
+
+
 def _described(
-    values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Floats | None = None
+    values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Ascending | None = None
 ) -> Stats:
     sample = _Sample(values, bins, states, wait, ascending)
-    ordered, n = sample.ordered, len(values)
+    ordered, n = sample.ordered, sample.n
     std = math.sqrt(sample.variance * n / (n - 1)) if n > 1 else None
     found: dict[str, Interval | Withheld] = {"mean": sample.mean_interval()}
     for name, p in INTERVALS.items():
@@ -209,21 +232,22 @@ def _described(
         withheld={name: one for name, one in found.items() if isinstance(one, str)},
     )
     p50, p75, p90, p95, p99, p99_9 = (percentile(ordered, p) for p in QUANTILES.values())
-    low, high = float(ordered[0]), float(ordered[-1])
+    low, high = ordered[0], ordered[n - 1]
     evidence = sample.evidence
     size = None if isinstance(evidence, str) else evidence[1]
-    return Stats(len(ordered), sample.mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals, size)
+    return Stats(n, sample.mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals, size)
 
 
 class _Sample:
     """Samples, what of them every interval needs, and the intervals."""
 
     def __init__(
-        self, values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Floats | None = None
+        self, values: Floats, bins: Bins, states: LoadStates, wait: float, ascending: Ascending | None = None
     ) -> None:
         self.values, self.bins, self.states, self.wait = values, bins, states, wait
-        self.ordered: Floats = np.sort(values) if ascending is None else ascending
-        self.mean = float(self.ordered.mean())
+        self.ordered = Ascending(np.sort(values)) if ascending is None else ascending
+        self.n = len(self.ordered)
+        self.mean = self.ordered.mean()
 
     def _moment(self, power: int) -> float:
         """The mean of so high a power, 2 or 3, of the deviations from the mean."""
@@ -231,7 +255,7 @@ class _Sample:
         for part in slices(len(self.values)):
             deviations = self.values[part] - self.mean
             total += float((deviations if power == 2 else deviations * deviations) @ deviations)
-        return total / len(self.values)
+        return (total + self.ordered.zeros * (-self.mean) ** power) / self.n
 
     @cached_property
     def variance(self) -> float:
@@ -241,9 +265,7 @@ class _Sample:
     @cached_property
     def evidence(self) -> tuple[float, float] | Withheld:
         """The half-width of the mean, and the effective size."""
-        return half_width(
-            self.bins.sums(self.values, self.mean), len(self.values), self.variance, self.states
-        )
+        return half_width(self.bins.sums(self.values, self.mean), self.n, self.variance, self.states)
 
     def mean_interval(self) -> Interval | Withheld:
         """The interval of the mean."""
@@ -261,19 +283,20 @@ class _Sample:
         if not allowance:
             if size < SKEW_LEAST * skewness**2:
                 return "skewed"
-            allowance = unseen_share(size) * float(self.ordered[-1] - self.mean)
-        return max(self.mean - half, float(self.ordered[0])), self.mean + half + shift + allowance
+            allowance = unseen_share(size) * (self.ordered[self.n - 1] - self.mean)
+        return max(self.mean - half, self.ordered[0]), self.mean + half + shift + allowance
 
     def _of_quantile(self, p: float) -> tuple[float, float, float] | Withheld:
         """How far the p-quantile's share is known, the effective size behind that, and the share's variance over one trial."""
-        n, point = len(self.values), percentile(self.ordered, p)
-        left, right = (float(np.searchsorted(self.ordered, point, side)) / n for side in ("left", "right"))
+        n, point = self.n, percentile(self.ordered, p)
+        left, right = self.ordered.before(point, "left") / n, self.ordered.before(point, "right") / n
         # Where values tie at the quantile, the nearer share tells more; one of nothing or of everything tells nothing.
         strict = left > 0 and (right == 1 or abs(left - p) < abs(right - p))
         below = self.values < point if strict else self.values <= point
         share = left if strict else right
         variance = share * (1 - share)
-        residuals = self.bins.hits(below) - share * self.bins.sizes
+        zeros = point > 0 or (point == 0 and not strict)
+        residuals = self.bins.hits(below, zeros=zeros) - share * self.bins.sizes
         found = half_width(residuals, n, variance, self.states)
         return found if isinstance(found, str) else (*found, variance)
 
@@ -288,7 +311,7 @@ class _Sample:
         if isinstance(found, str):
             return found
         half, size, variance = found
-        n, ordered = len(self.values), self.ordered
+        n, ordered = self.n, self.ordered
         if p > TAIL_REFERENCE and self._reference_size < size:
             half *= math.sqrt(size / self._reference_size) if self._reference_size else math.inf
         trials = float(n)
@@ -299,7 +322,7 @@ class _Sample:
         low, high = clopper_pearson(p * trials, trials)
         if self.wait:
             point = percentile(ordered, p)
-            within = p - float(np.searchsorted(ordered, point - self.wait, "right")) / n
+            within = p - ordered.before(point - self.wait, "right") / n
             high += self.states.unseen * max(within, 0.0)
         if low < 0.5 / n or high > 1 - 0.5 / n:
             return "few"
