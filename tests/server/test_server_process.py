@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+from inferometer.cli.app import run
 from inferometer.errors import PlanError
-from inferometer.server.__main__ import parse
+from inferometer.server.__main__ import ARGUMENTS, Argument, parse
 from inferometer.server.answer_parts import Parts
 from inferometer.server.options import Options
 from inferometer.server.presets import PRESETS
@@ -126,8 +127,22 @@ def test_what_answers_are_made_of_is_told_by_flags() -> None:
     assert options.parts == Parts(reasoning=3, tool=2)
     assert (options.token_timestamps, options.load_ns, options.cold) == (True, 1_500_000, True)
     for wrong in ("--reasoning-tokens", "--tool-call-tokens", "--load-ms"):
-        with pytest.raises(PlanError, match=wrong):
+        with pytest.raises(ValueError, match=wrong):
             parse([wrong, "-1"])
+
+
+@pytest.mark.parametrize(
+    "number", [one for one in ARGUMENTS if one.kind is not str and not one.choices], ids=lambda one: one.flag
+)
+def test_a_number_out_of_its_range_is_refused_in_words(number: Argument) -> None:
+    """Law: every number has a least and a most, and what lies beyond, or is none, is named with its flag."""
+    ends = [number.least - 1, number.most + 1, "9" * 400, "9" * 5_000]
+    for wrong in [*ends, "nan", "inf", "-inf", "1e300", "x", ""]:
+        with pytest.raises(ValueError, match=number.flag):
+            parse([f"{number.flag}={wrong}"])
+        assert run(["serve", f"{number.flag}={wrong}"]) == 2
+    for right in (number.least, number.most):
+        assert number.read(str(right)) == right
 
 
 def test_the_environment_holds_the_key_and_the_command_line_its_name() -> None:

@@ -23,6 +23,9 @@ from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 
 _US, _MS = 1_000, 1_000_000  # ns
+_DAY_US, _DAY_MS = 86_400 * 1_000_000, 86_400 * 1_000
+_MOST = (1 << 31) - 1
+"""What sizes and counts may be at the most: a C int, as the kernel takes them."""
 
 
 _BEAT = (
@@ -39,7 +42,8 @@ _BEAT = (
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An option of the server: `kind` reads its text; a switch takes none; what repeats makes a list."""
+    """An option of the server: `kind` reads its text; a switch takes none; what repeats makes a list. A number is from
+    `least` to `most`."""
 
     flag: str
     help: str
@@ -49,6 +53,8 @@ class Argument:
     choices: tuple[str, ...] = ()
     switch: bool = False
     repeat: bool = False
+    least: int = 0
+    most: int = _MOST
 
     @property
     def name(self) -> str:
@@ -60,16 +66,19 @@ class Argument:
         if self.choices and text not in self.choices:
             raise ValueError(f"{self.flag} must be {' or '.join(self.choices)}, not {text!r}")
         try:
-            return self.kind(text)
+            value = self.kind(text)
         except ValueError:
             wanted = "a whole number" if self.kind is int else "a number"
             raise ValueError(f"{self.flag} must be {wanted}, not {text!r}") from None
+        if not isinstance(value, str) and not self.least <= value <= self.most:  # NaN is none either
+            raise ValueError(f"{self.flag} must be from {self.least} to {self.most}, not {text}")
+        return value
 
 
 _DEFAULT = Options()
 ARGUMENTS = (
     Argument("--host", "Address to listen on.", default=_DEFAULT.host),
-    Argument("--port", "Port; 0 picks a free port.", int, _DEFAULT.port),
+    Argument("--port", "Port; 0 picks a free port.", int, _DEFAULT.port, most=65_535),
     Argument("--allow-remote", "Permit a --host that other machines can reach.", switch=True),
     Argument("--model", "Name of the model served.", default=_DEFAULT.model),
     Argument(
@@ -78,7 +87,9 @@ ARGUMENTS = (
         metavar="ENGINE",
         choices=tuple(ENGINES),
     ),
-    Argument("--seed", "Seed of jitter, ids and texts.", int, _DEFAULT.seed),
+    Argument(
+        "--seed", "Seed of jitter, ids and texts.", int, _DEFAULT.seed, least=-(1 << 63), most=(1 << 63) - 1
+    ),
     Argument("--preset", "The engine imitated.", default="tiny-cpu", choices=tuple(PRESETS)),
     Argument(
         "--set",
@@ -86,8 +97,10 @@ ARGUMENTS = (
         metavar="KEY=VALUE",
         repeat=True,
     ),
-    *(Argument(flag, meaning, float, metavar="US") for flag, _, meaning in _BEAT),
-    Argument("--max-model-len", "Prompt and answer together, in tokens.", int, _DEFAULT.max_model_len),
+    *(Argument(flag, meaning, float, metavar="US", most=_DAY_US) for flag, _, meaning in _BEAT),
+    Argument(
+        "--max-model-len", "Prompt and answer together, in tokens.", int, _DEFAULT.max_model_len, least=1
+    ),
     Argument(
         "--reject-status",
         "Status of the reply when the queue is full.",
@@ -98,7 +111,7 @@ ARGUMENTS = (
     Argument("--reasoning-tokens", "Make a chat's first N tokens reasoning.", int, 0, "N"),
     Argument("--tool-call-tokens", "Make a chat's last N tokens a tool call.", int, 0, "N"),
     Argument("--token-timestamps", "State in each token's event when the model emitted it.", switch=True),
-    Argument("--load-ms", "Time to load the model; 0: as set in the engine.", float, 0),
+    Argument("--load-ms", "Time to load the model; 0: as set in the engine.", float, 0, most=_DAY_MS),
     Argument("--cold", "Start without the model: the first request loads it.", switch=True),
     Argument("--load-at-start", "Load the model first; /health returns 503 until then.", switch=True),
     Argument("--api-key-env", "Environment variable that holds the required key.", metavar="NAME"),
