@@ -25,8 +25,8 @@ from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.run.evaluate import evaluate
 
-MEMORY = 2 << 30
-"""Bytes of addresses, of which an idle interpreter with its libraries takes a third."""
+MEMORY = 4 << 30
+"""Bytes of addresses: libraries reserve more than a third of it, and the claims of one column would take four times as much."""
 PATIENCE_S = 20
 """Of one record of a few requests, which takes a fifth of a second."""
 CLAIM = 2**31 - 1
