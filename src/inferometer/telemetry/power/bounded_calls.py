@@ -1,0 +1,52 @@
+"""Calls into a vendor's library, which hang when its driver does.
+
+A call runs on a thread of its own and is waited for so long and no longer. One that hangs stays behind on its thread; until it
+returns the library is not called again, so there is never more than one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from inferometer.telemetry.power.readings import MeterFailed
+
+T = TypeVar("T")
+
+TIMEOUT_S = 2.0
+"""For all readings of a meter at one moment, which take milliseconds."""
+
+
+class BoundedCalls:
+    """Calls for one meter, one after the other, each within `timeout_s`."""
+
+    def __init__(self, meter: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._meter, self._timeout_s = meter, timeout_s
+        self._pending: Future[Any] | None = None
+
+    def __call__(self, function: Callable[[], T]) -> T:
+        """What the function returns. Raises MeterFailed (`timeout`), and whatever the function raises."""
+        if self._pending is not None and not self._pending.done():
+            raise MeterFailed(self._meter, "timeout", "an earlier reading still hangs in the driver")
+        call: Future[T] = Future()
+        self._pending = call
+        threading.Thread(target=_carry_out, args=(call, function), daemon=True).start()
+        try:
+            failure = call.exception(self._timeout_s)
+        except TimeoutError:
+            words = f"the driver has not answered within {self._timeout_s:g} s; see the system's log (dmesg)"
+            raise MeterFailed(self._meter, "timeout", words) from None
+        if failure is not None:
+            raise failure
+        return call.result()
+
+
+def _carry_out(call: Future[T], function: Callable[[], T]) -> None:
+    try:
+        found = function()
+    except BaseException as failure:
+        call.set_exception(failure)
+    else:
+        call.set_result(found)
