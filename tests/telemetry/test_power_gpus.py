@@ -9,11 +9,13 @@ import inspect
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from power_play import played_amdsmi, played_nvml
 
 from inferometer.telemetry import nvml_library
+from inferometer.telemetry.nvml_library import Nvml
 from inferometer.telemetry.power.amdsmi import AmdSmiMeter
 from inferometer.telemetry.power.nvml import NvmlMeter
 from inferometer.telemetry.power.readings import MeterFailed, PowerReading
@@ -91,6 +93,39 @@ def test_a_driver_that_hangs_costs_its_limit_of_time_and_is_not_called_again() -
             assert len(meter.read()) == 2
             return
     pytest.fail("the meter does not recover")
+
+
+def test_a_library_is_stopped_as_often_as_it_was_started() -> None:
+    """It counts its starts, and the state of the GPUs may be read by the same process."""
+    for played, meter in (
+        ((nvml := played_nvml())[0], NvmlMeter(library=nvml[1])),
+        ((amd := played_amdsmi())[0], AmdSmiMeter(library=amd[1])),
+    ):
+        meter.close()
+        meter.close()
+        assert (played.calls.count("init"), played.calls.count("shutdown")) == (1, 1)
+    played, library = played_nvml()
+    played.everywhere = 9
+    with pytest.raises(MeterFailed):
+        NvmlMeter(library=library)
+    assert played.calls == ["init"]
+
+
+def test_a_function_that_an_older_package_lacks_is_an_unknown_reading() -> None:
+    """The power is left, without the counter."""
+
+    class Older:
+        """The vectors' library before it had the counter."""
+
+        def __init__(self) -> None:
+            self.played = played_nvml()[0]
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "nvmlDeviceGetTotalEnergyConsumption":
+                raise AttributeError(name)
+            return getattr(self.played, name)
+
+    assert [one.method for one in NvmlMeter(library=cast("Nvml", Older())).read()] == ["power", "power"]
 
 
 def test_nonsense_of_a_driver_is_no_reading() -> None:

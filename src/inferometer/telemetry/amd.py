@@ -39,6 +39,7 @@ class AmdAccelerators:
         self._library = library or amdsmi.load()
         self._call = BoundedCalls(amdsmi.NAME, timeout_s)
         self._handles = self._call(lambda: amdsmi.started(self._library))
+        self._open = True
 
     def read(self) -> tuple[AcceleratorState, ...]:
         """See Accelerators."""
@@ -49,8 +50,10 @@ class AmdAccelerators:
 
     def close(self) -> None:
         """See Accelerators."""
-        with contextlib.suppress(MeterFailed, self._library.AmdSmiException):
-            self._call(self._library.amdsmi_shut_down)
+        if self._open:
+            self._open = False
+            with contextlib.suppress(MeterFailed):
+                self._call(lambda: amdsmi.stopped(self._library))
 
     def _state(self, number: int, handle: object) -> AcceleratorState:
         library = self._library
@@ -88,7 +91,7 @@ class AmdAccelerators:
         """What a call returns; None where it fails, for whatever reason: other readings of the GPU may still work."""
         try:
             return supported(self._library, call)
-        except (MeterFailed, AttributeError):  # an older package lacks some functions
+        except MeterFailed:
             return None
 
 

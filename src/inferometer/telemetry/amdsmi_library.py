@@ -14,6 +14,7 @@ version as the driver's library, and so comes with ROCm: pip install /opt/rocm/s
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, cast
@@ -125,6 +126,8 @@ def supported(library: AmdSmi, call: Callable[[], T]) -> T | None:
     """What a call returns; None where this GPU or driver has no such reading. Raises MeterFailed."""
     try:
         return call()
+    except AttributeError:  # an older package lacks the function
+        return None
     except library.AmdSmiException as failure:
         if _number(failure) in _UNSUPPORTED:
             return None
@@ -141,9 +144,19 @@ def started(library: AmdSmi) -> list[object]:
     """Start the library; the handles of all GPUs. Raises MeterFailed."""
     try:
         library.amdsmi_init()
-        return library.amdsmi_get_processor_handles()
     except library.AmdSmiException as failure:
         raise failed(failure) from None
+    try:
+        return library.amdsmi_get_processor_handles()
+    except library.AmdSmiException as failure:
+        stopped(library)
+        raise failed(failure) from None
+
+
+def stopped(library: AmdSmi) -> None:
+    """Undo one start: the library counts them, and others of this process may have started it too. Never raises."""
+    with contextlib.suppress(library.AmdSmiException):
+        library.amdsmi_shut_down()
 
 
 def quantity(fields: Fields | None, *names: str) -> float | None:

@@ -49,6 +49,7 @@ class NvidiaAccelerators:
         self._library = library or nvml.load()
         self._call = BoundedCalls(nvml.NAME, timeout_s)
         self._handles = self._call(lambda: nvml.started(self._library))
+        self._open = True
 
     def read(self) -> tuple[AcceleratorState, ...]:
         """See Accelerators."""
@@ -59,8 +60,10 @@ class NvidiaAccelerators:
 
     def close(self) -> None:
         """See Accelerators."""
-        with contextlib.suppress(MeterFailed, self._library.NVMLError):
-            self._call(self._library.nvmlShutdown)
+        if self._open:
+            self._open = False
+            with contextlib.suppress(MeterFailed):
+                self._call(lambda: nvml.stopped(self._library))
 
     def _state(self, number: int, handle: object) -> AcceleratorState:
         library = self._library

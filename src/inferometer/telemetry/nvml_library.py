@@ -15,6 +15,7 @@ MHz, memory in bytes, temperatures in degrees Celsius.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from typing import Protocol, TypeVar, cast
@@ -91,6 +92,8 @@ def supported(library: Nvml, call: Callable[[], T]) -> T | None:
     """What a call returns; None where this GPU or driver has no such reading. Raises MeterFailed."""
     try:
         return call()
+    except AttributeError:  # an older package lacks the function
+        return None
     except library.NVMLError as failure:
         if _number(failure) in _UNSUPPORTED:
             return None
@@ -107,9 +110,19 @@ def started(library: Nvml) -> list[object]:
     """Start NVML; the handles of all GPUs, which are numbered in the order of their PCI addresses. Raises MeterFailed."""
     try:
         library.nvmlInit()
-        return [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
     except library.NVMLError as failure:
         raise failed(failure) from None
+    try:
+        return [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+    except library.NVMLError as failure:
+        stopped(library)
+        raise failed(failure) from None
+
+
+def stopped(library: Nvml) -> None:
+    """Undo one start: the library counts them, and others of this process may have started it too. Never raises."""
+    with contextlib.suppress(library.NVMLError):
+        library.nvmlShutdown()
 
 
 def _number(failure: Exception) -> int:

@@ -28,8 +28,10 @@ class AmdSmiMeter:
     ) -> None:
         self._library = library or amdsmi_library.load()
         self._call = BoundedCalls(NAME, timeout_s)
+        handles = self._call(lambda: amdsmi_library.started(self._library))
+        self._open = True
         try:
-            self._handles = self._call(lambda: selected(NAME, amdsmi_library.started(self._library), devices))
+            self._handles = selected(NAME, handles, devices)
         except MeterFailed:
             self.close()
             raise
@@ -40,8 +42,10 @@ class AmdSmiMeter:
 
     def close(self) -> None:
         """See Meter."""
-        with contextlib.suppress(MeterFailed, self._library.AmdSmiException):
-            self._call(self._library.amdsmi_shut_down)
+        if self._open:
+            self._open = False
+            with contextlib.suppress(MeterFailed):
+                self._call(lambda: amdsmi_library.stopped(self._library))
 
     def _reading(self, number: int, handle: object) -> PowerReading:
         library = self._library

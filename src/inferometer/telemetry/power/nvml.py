@@ -26,8 +26,10 @@ class NvmlMeter:
     ) -> None:
         self._library = library or nvml_library.load()
         self._call = BoundedCalls(NAME, timeout_s)
+        handles = self._call(lambda: nvml_library.started(self._library))
+        self._open = True
         try:
-            self._handles = self._call(lambda: selected(NAME, nvml_library.started(self._library), devices))
+            self._handles = selected(NAME, handles, devices)
         except MeterFailed:
             self.close()
             raise
@@ -38,8 +40,10 @@ class NvmlMeter:
 
     def close(self) -> None:
         """See Meter."""
-        with contextlib.suppress(MeterFailed, self._library.NVMLError):
-            self._call(self._library.nvmlShutdown)
+        if self._open:
+            self._open = False
+            with contextlib.suppress(MeterFailed):
+                self._call(lambda: nvml_library.stopped(self._library))
 
     def _reading(self, number: int, handle: object) -> PowerReading:
         library = self._library
