@@ -333,6 +333,8 @@ def test_a_sample_that_is_too_old_is_not_the_power_now() -> None:
         ("<real>2978.45</real>", "<real>1e300</real>"),
         ("<real>2978.45</real>", "<true/>\n<key>"),
         ("_power</key>", "_pow</key>"),
+        ('encoding="UTF-8"', 'encoding="UTF-4"'),
+        ("<dict>", "<array>"),
     ],
 )
 def test_a_property_list_without_power_is_malformed(change: tuple[str, str]) -> None:

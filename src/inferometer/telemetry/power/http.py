@@ -24,6 +24,7 @@ User and password in the URL are sent as basic authentication and appear in no m
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -83,22 +84,26 @@ class HttpMeter:
             raise MeterFailed(NAME, "permission", words)
         if answer.status != 200:
             raise MeterFailed(NAME, "vanished", f"{self._host} answers with status {answer.status}")
-        if not self._json_path:
-            return number(NAME, answer.text())
-        try:
-            value = loads(answer.body)
-        except NotJSON as cause:
-            raise MeterFailed(NAME, "malformed", f"the answer of {self._host} {cause}") from None
-        found = at_path(value, self._json_path)
-        if isinstance(found, str):
-            return number(NAME, found)
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            path = ".".join(self._json_path)
-            raise MeterFailed(NAME, "malformed", f"there is no number at {path} of the answer")
-        return checked_watts(NAME, _as_float(found))
+        return watts_of(answer.body, self._json_path)
 
 
-def at_path(value: Any, path: list[str]) -> object:
+def watts_of(body: bytes, path: Sequence[str]) -> float:
+    """The watts in a body: at a path of its JSON, or, without one, its only number. Raises MeterFailed (`malformed`)."""
+    if not path:
+        return number(NAME, body.decode("utf-8", "replace"))
+    try:
+        found = at_path(loads(body), path)
+    except NotJSON as cause:
+        raise MeterFailed(NAME, "malformed", f"the answer {cause}") from None
+    if isinstance(found, str):
+        return number(NAME, found)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        words = f"there is no number at {'.'.join(path)} of the answer"
+        raise MeterFailed(NAME, "malformed", words)
+    return checked_watts(NAME, _as_float(found))
+
+
+def at_path(value: Any, path: Sequence[str]) -> object:
     """The member of plain data at a path of names and places; None if there is none."""
     for name in path:
         if isinstance(value, dict):

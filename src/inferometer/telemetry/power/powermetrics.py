@@ -66,7 +66,7 @@ def sample(document: bytes) -> Sample:
         processor, elapsed = root["processor"], root["elapsed_ns"]
         watts = {key: processor[key] / 1e3 for key, _, _ in _KEYS if key in processor}
         seconds = elapsed / 1e9
-    except (ExpatError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (ExpatError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         words = "the output is no property list of the sampler cpu_power"
         raise MeterFailed(NAME, "malformed", words) from None
     if not watts:

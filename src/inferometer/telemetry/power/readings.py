@@ -24,6 +24,7 @@ import math
 import re
 from typing import Literal, Protocol
 
+from inferometer.printable import printable
 from inferometer.telemetry.machine_readings import Reading
 
 Scope = Literal["accelerator", "package", "memory", "machine", "other"]
@@ -64,7 +65,7 @@ class MeterFailed(Exception):
     """
 
     def __init__(self, meter: str, code: FailureCode, words: str) -> None:
-        super().__init__(f"{meter}: {words}")
+        super().__init__(printable(f"{meter}: {words}"))
         self.meter, self.code = meter, code
 
 
