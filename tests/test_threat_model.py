@@ -18,6 +18,7 @@ from inferometer.protocol import http_response
 from inferometer.run import target
 from inferometer.studies import engine_client
 from inferometer.telemetry.metrics import fetch, record, series
+from inferometer.telemetry.power import bounded_calls, command, command_output, http, powermetrics
 from inferometer.workload import prompt_file, tokenizer_file
 from inferometer.workload.datasets import rows
 from inferometer.workload.traces import source
@@ -35,6 +36,9 @@ TOLD: dict[str, list[str | int]] = {
     "an engine's own routes": [engine_client.LARGEST],
     "series of one metrics endpoint": [f"{series.MOST_SERIES:,}"],
     "a scrape of metrics": [fetch.LARGEST, f"{fetch.TIMEOUT_S:g} s"],
+    "what a wall meter": [http.LARGEST, f"{http.TIMEOUT_S:g} s", command_output.LARGEST, f"{command.TIMEOUT_S:g} s"],
+    "a sample of powermetrics": [powermetrics.LARGEST],
+    "a driver that hangs": [f"after {bounded_calls.TIMEOUT_S:g} s"],
     "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
     "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],
     "a document": [whole_file.MOST],

@@ -12,7 +12,7 @@ from inferometer.telemetry.amd import throttle_reasons as amd_reasons
 from inferometer.telemetry.nvidia import NvidiaAccelerators, throttle_reasons
 from inferometer.telemetry.power.readings import MeterFailed
 
-BRIEF_S = 0.05
+BRIEF_S = 1.0
 
 
 def test_the_state_of_nvidia_gpus_at_three_moments() -> None:

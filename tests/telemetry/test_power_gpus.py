@@ -20,7 +20,7 @@ from inferometer.telemetry.power.amdsmi import AmdSmiMeter
 from inferometer.telemetry.power.nvml import NvmlMeter
 from inferometer.telemetry.power.readings import MeterFailed, PowerReading
 
-BRIEF_S = 0.05
+BRIEF_S = 1.0
 
 
 def test_nvml_gives_the_counter_where_there_is_one_and_the_power_otherwise() -> None:
