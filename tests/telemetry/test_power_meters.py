@@ -240,8 +240,14 @@ def test_a_wall_meter_that_hangs_or_vanishes_is_named() -> None:
     assert code_of(HttpMeter(f"http://127.0.0.1:{peer.port}/").read, "127.0.0.1") == "vanished"
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)),
-       st.lists(st.text()))  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text("ab.0", max_size=2), one, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON, st.lists(st.text("ab.0", max_size=2), max_size=4))
 def test_a_path_never_raises(value: object, path: list[str]) -> None:
     """It leads to a member or nowhere."""
     at_path(value, path)
