@@ -32,7 +32,7 @@ def test_nvml_gives_the_counter_where_there_is_one_and_the_power_otherwise() -> 
         PowerReading("nvml", "accelerator", "1", watts=48.917, method="power"),
     )
     played.moment = 1
-    assert meter.read()[0].joules == 1_500_071.6
+    assert meter.read()[0].joules == 1_500_688.4
     meter.close()
     assert played.calls[-1] == "shutdown"
 
