@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import re
 from collections.abc import Sequence
 from typing import Protocol
@@ -86,7 +87,7 @@ def readings(channels: Sequence[Channel]) -> tuple[PowerReading, ...]:
     for pattern, scope, device in _DEVICES:
         joules = [_joules(channel) for channel in channels if pattern.fullmatch(channel.name)]
         if joules:
-            total = checked_joules(NAME, sum(joules))
+            total = checked_joules(NAME, math.fsum(joules))
             found.append(PowerReading(NAME, scope, device, joules=total, method="counter"))
     if not found:
         raise MeterFailed(NAME, "absent", f"the group {GROUP} has no channel that is known here")

@@ -17,6 +17,7 @@ Not tried on a Mac: written from powermetrics(1) and published output of macOS 1
 from __future__ import annotations
 
 import collections
+import math
 import os
 import plistlib
 import subprocess
@@ -161,13 +162,13 @@ class PowermetricsMeter:
 
 def means(samples: Sequence[Sample]) -> tuple[PowerReading, ...]:
     """The readings of one or more samples: their means, by each key that all of them have."""
-    seconds = sum(one.seconds for one in samples)
+    seconds = math.fsum(one.seconds for one in samples)
     return tuple(
         PowerReading(
             NAME,
             scope,
             device,
-            watts=sum(one.watts[key] * one.seconds for one in samples) / seconds,
+            watts=math.fsum(one.watts[key] * one.seconds for one in samples) / seconds,
             method="mean",
         )
         for key, scope, device in _KEYS
