@@ -30,6 +30,7 @@ COMMANDS = {
     "report": "Write the reports of a run again.",
     "compliance": "Check a run against the IETF draft's rules, or list the rules.",
     "metrics": "Server metrics: exports from raw scrapes.",
+    "telemetry": "The state of this machine, for a run on another one.",
     "recover": "Rebuild the results of a run whose process was killed.",
 }
 

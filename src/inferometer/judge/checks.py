@@ -407,6 +407,18 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     return Check("stale_connections", "note" if share > 0 else "pass", share, 0.0, facts=facts)
 
 
+def throttled(measurement: Measurement) -> Check:
+    """How many machines were slower than they could be: an accelerator by its own word, a processor for heat. A note: what was
+    measured is true of a system in that state, and not of another one."""
+    known = [one for one in measurement.machines if one.throttled is not None]
+    if not known:
+        return Check("throttled", "na", None, 0.0)
+    slow = [one for one in known if one.throttled]
+    reasons = sorted({reason for one in slow for reason in one.throttle_reasons})
+    facts: Facts = {"reasons": ", ".join(reasons)} if reasons else {}
+    return Check("throttled", "note" if slow else "pass", float(len(slow)), 0.0, facts=facts)
+
+
 def workload_lengths(drawn: RequestStatistics | None) -> Check:
     """The drawn lengths against the figures published for them: how much of what chance and rounding allow the worst is off."""
     figures = [] if drawn is None else [(one.off, one) for one in drawn.published if one.off is not None]

@@ -51,6 +51,7 @@ from inferometer.measure.load import (
     spans,
     tokens_in_flight,
 )
+from inferometer.measure.machines import MachineSeen, machines_seen
 from inferometer.measure.record import Floats, Record, counted
 from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
@@ -61,6 +62,7 @@ from inferometer.metrics.catalogue import METRICS, Metrics, Rates, stem
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.workload import PromptsWorkload
+from inferometer.telemetry.machines.tracks import MachineTracks
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
 
@@ -231,6 +233,7 @@ class Measurement:
     itl_shape: ItlShape | None
     distributions: Distributions
     refusals: Refusals
+    machines: tuple[MachineSeen, ...]
 
 
 def samples_of(plan: Plan, record: Record) -> Samples:
@@ -254,9 +257,10 @@ def measure(
     samples: Samples | None = None,
     told: Sequence[Translated] = (),
     probed: Probed = NOTHING_PROBED,
+    machines: Sequence[MachineTracks] = (),
 ) -> Measurement:
     """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
-    said in the meantime; `probed`: what was found of the server before the load."""
+    said in the meantime; `probed`: what was found of the server before the load; `machines`: what machines did meanwhile."""
     samples = samples_of(plan, record) if samples is None else samples
     metrics, excluded = _metrics(samples)
     sweep = Sweep(record)
@@ -289,6 +293,7 @@ def measure(
         itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
         distributions=distributions(samples),
         refusals=refusals(record),
+        machines=machines_seen(machines, record),
     )
 
 

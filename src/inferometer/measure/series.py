@@ -15,6 +15,7 @@ import numpy as np
 from inferometer.journal.schema import Outcome
 from inferometer.measure.large_arrays import ordered, slices
 from inferometer.measure.load import Span, Sweep, lateness_ms, spans
+from inferometer.measure.machine_series import MachineCurve, machine_curves
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
@@ -23,6 +24,7 @@ from inferometer.measure.stats import percentile
 from inferometer.measure.throughput import Arrivals, of_load, output_tok_s, request_s
 from inferometer.plan.length_histogram import LengthHistogram, histogram
 from inferometer.plan.schema import Plan
+from inferometer.telemetry.machines.tracks import MachineTracks
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
 
@@ -97,6 +99,7 @@ class RunSeries:
     lateness: LatenessPoints = LatenessPoints()
     lengths: LengthHistograms = LengthHistograms()
     server: Mapping[str, Points] = field(default_factory=dict)
+    machines: tuple[MachineCurve, ...] = ()
 
 
 def series(
@@ -104,6 +107,7 @@ def series(
     record: Record,
     samples: Samples | None = None,
     server_metrics: Sequence[Translated] = (),
+    machines: Sequence[MachineTracks] = (),
 ) -> RunSeries:
     """All plot series of a record. `samples`: those of `samples_of`, if already taken; `server_metrics`: the scrapes."""
     samples = samples_of(plan, record) if samples is None else samples
@@ -120,6 +124,7 @@ def series(
         lateness=_lateness(record, sweep, run),
         lengths=_lengths(record, samples),
         server={} if run is None else server_series(server_metrics, run.start),
+        machines=() if run is None else machine_curves(machines, run.start),
     )
 
 

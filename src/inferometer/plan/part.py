@@ -23,6 +23,7 @@ Group = Literal[
     "Trace replay",
     "Token counting",
     "Server metrics",
+    "Host telemetry",
     "System under test (declared)",
     "Run",
 ]

@@ -11,11 +11,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
 from inferometer.journal.kept_text import KeepText
 from inferometer.plan.declarations import Declared
+from inferometer.plan.host_telemetry import HostTelemetry
 from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256, Values
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
@@ -464,6 +467,9 @@ class Plan(Part):
     server_metrics: Annotated[ServerMetrics, Field(description="Prometheus metrics to scrape.")] = Field(
         default_factory=ServerMetrics
     )
+    host_telemetry: Annotated[
+        HostTelemetry, Field(description="Readings of this machine beside the load.")
+    ] = Field(default_factory=HostTelemetry)
     declared: Annotated[
         Declared,
         Field(description="Declarations about the measurement that cannot be observed."),
@@ -503,6 +509,14 @@ class Plan(Part):
                 said = {key: value for key, value in given_part.items() if value is not None}
                 made[part] = values | said
         return made
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> Values:
+        """Host telemetry stands in a saved plan where it is set: all others keep the hash that they always had."""
+        values: Values = handler(self)
+        if self.host_telemetry == HostTelemetry():
+            values.pop("host_telemetry", None)
+        return values
 
     @property
     def keeps_full(self) -> bool:

@@ -324,6 +324,20 @@ CHECKS: dict[str, Wording] = {
         {("held", "of"): "Held: {held} of {of}."},
     ),
     **STEADINESS,
+    "throttled": Wording(
+        "Throttling",
+        "number",
+        {
+            "pass": "No machine that was read was slowed down, by heat or power.",
+            "note": (
+                "{value} of the machines were slower than they could be while the load ran: the figures are of that state, "
+                "not of a cool or unlimited one."
+            ),
+            "na": "No reading shows whether a machine was slowed down (--host-telemetry, or a machine's exporter).",
+        },
+        {"note": "Let the machine cool down, raise its power limit, or set the clocks, and measure again."},
+        {("reasons",): "Reasons: {reasons}."},
+    ),
     "stale_connections": Wording(
         "Kept connections",
         "share",

@@ -40,7 +40,14 @@ from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
 from inferometer.run.preparation import Prepared, prepared
 from inferometer.run.requests import RequestWriter
 from inferometer.run.scraping import Scrapes, secrets_of_run
-from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
+from inferometer.run.target import (
+    Target,
+    embedded_server,
+    engine_processes,
+    load_tokenizer,
+    reach,
+    request_heads,
+)
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, Patience, warm_up
 from inferometer.server.embedded import Embedded, beside, on_cores
@@ -80,7 +87,7 @@ def conduct(
                 announce_need(plan, source, folder, ui)
                 given = load_tokenizer(plan, source)
                 find = partial(reach, plan, source, embedded, key, given, stack, ui.note)
-                brief = partial(_brief, scrapes, plan, key)
+                brief = partial(_brief, scrapes, plan, key, embedded)
                 ready = prepared(plan, source, find, brief, folder, pool, ui, started, certificate)
                 target, tokenizer, schedule = ready.target, ready.tokenizer, ready.schedule
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
@@ -111,9 +118,12 @@ def conduct(
         raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
 
 
-def _brief(scrapes: Scrapes, plan: Plan, key: str | None, target: Target) -> ScrapingAccount | None:
+def _brief(
+    scrapes: Scrapes, plan: Plan, key: str | None, embedded: Embedded | None, target: Target
+) -> ScrapingAccount | None:
     ours = (target.server or "").startswith(PRODUCT)
-    return scrapes.brief(plan, target.endpoint, key, at_once=ours)
+    engine = engine_processes(target, embedded) if plan.host_telemetry.wanted else ()
+    return scrapes.brief(plan, target.endpoint, key, at_once=ours, engine=engine)
 
 
 def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, key: str | None) -> list[Job]:

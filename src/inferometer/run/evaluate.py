@@ -145,7 +145,7 @@ def _assess(folder: RunFolder) -> Assessment:
     samples = samples_of(plan, record)
     learned = facts.tokenizer.learned
     probed = Probed(None if learned is None else learned.template, facts.greeting)
-    measurement = measure(plan, record, samples, server_metrics, probed)
+    measurement = measure(plan, record, samples, server_metrics, probed, scraped.machines)
     warm_up = warm_up_summary(
         plan.load, _unmeasured(folder), record.t_taken, facts.warm_prefixes, server_metrics
     )
@@ -159,7 +159,7 @@ def _assess(folder: RunFolder) -> Assessment:
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
-    drawn = series(plan, record, samples, server_metrics)
+    drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
 
 

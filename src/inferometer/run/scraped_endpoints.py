@@ -8,6 +8,7 @@ import numpy as np
 
 from inferometer.documents.run_facts import ScrapedEndpoint, ScrapingAccount
 from inferometer.documents.summary import Lost, MetricsEndpointAccount
+from inferometer.telemetry.machines.tracks import THIS_MACHINE
 from inferometer.telemetry.metrics.exposition import Count
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.telemetry.metrics.series import Endpoint, Store
@@ -27,6 +28,7 @@ def endpoint_accounts(
     return tuple(
         _account(one, None if store is None else store.endpoints.get(one.url), engines.get(one.url), ends)
         for one in account.endpoints
+        if one.url != THIS_MACHINE
     )
 
 

@@ -43,6 +43,7 @@ from inferometer.plan.server_metrics import MetricsEndpoint, own_endpoint
 from inferometer.printable import printable_lines
 from inferometer.run.facts import read_facts, write_facts
 from inferometer.run.scraped_endpoints import endpoint_accounts
+from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTracks, machine_tracks
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.entries import Export
@@ -50,7 +51,13 @@ from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.fetch import LARGEST, TIMEOUT_S
 from inferometer.telemetry.metrics.normalised import Translated, translate
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.scraper_messages import SHORTEST_SECRET, Endpoint, EndpointAccount, Job
+from inferometer.telemetry.metrics.scraper_messages import (
+    SHORTEST_SECRET,
+    Endpoint,
+    EndpointAccount,
+    Job,
+    LocalReadings,
+)
 from inferometer.telemetry.metrics.scraper_process import Scraping
 from inferometer.telemetry.metrics.series import Store, collect_from
 from inferometer.units import seconds_to_ns
@@ -68,7 +75,8 @@ class Scrapes:
 
     def __init__(self, plan: Plan, folder: RunFolder) -> None:
         self._path = folder.scrapes
-        self._scraping = Scraping(folder.log) if plan.server_metrics.enabled else None
+        wanted = plan.server_metrics.enabled or plan.host_telemetry.wanted
+        self._scraping = Scraping(folder.log) if wanted else None
         self._tail_ns = seconds_to_ns(
             TAIL_S if plan.target.url is not None else 0
         )  # our own server counts at once
@@ -87,16 +95,22 @@ class Scrapes:
             self._scraping.__exit__(kind, error, trace)
 
     def brief(
-        self, plan: Plan, target: probing.Endpoint, key: str | None, *, at_once: bool
+        self,
+        plan: Plan,
+        target: probing.Endpoint,
+        key: str | None,
+        *,
+        at_once: bool,
+        engine: Sequence[int] = (),
     ) -> ScrapingAccount | None:
         """Begin with the baseline, for which `ready` waits, unless it has begun; what is known so far. `at_once`: the server's
-        metrics do not lag."""
+        metrics do not lag; `engine`: its first processes, as far as they are on this machine."""
         if self._scraping is None:
             return None
         if self._job is None:
             if at_once and not plan.server_metrics.named():
                 self._tail_ns = seconds_to_ns(0)
-            self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
+            self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns(), engine=engine)
             self._scraping.brief(self._job)
         return self._account([EndpointAccount(url=one.shown, own=one.own) for one in self._job.endpoints])
 
@@ -170,9 +184,11 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, PhaseTimes]:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What the endpoints said in our terms, what came of scraping each, and sentences for people about what went wrong."""
+    """What the endpoints said in our terms, of servers and of machines, what came of scraping each, and sentences for people
+    about what went wrong."""
 
     translated: list[Translated]
+    machines: list[MachineTracks]
     endpoints: tuple[MetricsEndpointAccount, ...]
     notes: list[str]
 
@@ -187,19 +203,20 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
         store = collected(folder, facts)
         export(store, folder, plan, facts)
         translated = in_our_terms(store, plan, account)
+        machines = [] if store is None or account is None else machine_tracks(store, account.clock_offset_ns)
         lacking = None if account is None else account.failed
         notes = (
             [f"the record of the server's metrics is incomplete: {lacking}"]
             if isinstance(lacking, str)
             else []
         )
-        return Exported(translated, endpoint_accounts(account, store, translated), notes)
+        return Exported(translated, machines, endpoint_accounts(account, store, translated), notes)
     except Exception as wrong:  # whatever it is: the run's own record stands without it
         with contextlib.suppress(OSError):
             said = printable_lines("".join(traceback.format_exception(wrong)))
             whole_file.append(folder.log, f"server metrics are left out:\n{said}")
         note = f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
-        return Exported([], endpoint_accounts(account, None, []), [note])
+        return Exported([], [], endpoint_accounts(account, None, []), [note])
 
 
 def collected(folder: RunFolder, facts: RunFacts) -> Store | None:
@@ -227,9 +244,10 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) 
     Needs the record and the facts alone, so that a report made again makes these again too.
     """
     account = facts.server_metrics
-    if store is None or account is None:
+    if store is None or account is None or not plan.server_metrics.enabled:
         return None
     wanted = plan.server_metrics
+    of_servers = {url: one for url, one in store.endpoints.items() if url != THIS_MACHINE}
     periods = {name: Period(times.start_ns, times.end_ns) for name, times in account.phases.items()}
     identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts.id}:{facts.started_wall_ns}"))
     requested = Wanted(
@@ -241,7 +259,7 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) 
         benchmark_id=identity,
         input_config=_configuration(plan, facts, identity),
     )
-    return exports.export(store, requested, wanted.formats, folder.path)
+    return exports.export(Store(of_servers), requested, wanted.formats, folder.path)
 
 
 def _configuration(plan: Plan, facts: RunFacts, identity: str) -> JsonObject:
@@ -268,16 +286,19 @@ def job_of(
     record: str,
     offset_ns: int,
     environ: Mapping[str, str] = os.environ,
+    engine: Sequence[int] = (),
 ) -> Job:
-    """The scraper's job: the target's own endpoint first, unless the plan names it, then the plan's. Raises PlanError for a
-    token that `environ` lacks."""
+    """The scraper's job: the target's own endpoint first, unless the plan names it, then the plan's, then this machine. Raises
+    PlanError for a token that `environ` lacks. `engine`: see `Scrapes.brief`."""
     wanted = plan.server_metrics
-    own, named = own_endpoint(target.url), wanted.named()
+    own, named = own_endpoint(target.url), wanted.named() if wanted.enabled else ()
     endpoints = [_named(plan, one, target, key, environ) for one in named]
-    if own not in {one.url for one in named}:
+    if wanted.enabled and own not in {one.url for one in named}:
         usual = MetricsEndpoint(url=own, timeout_s=wanted.timeout_s, max_body_mib=wanted.max_body_mib)
         endpoints.insert(0, _named(plan, usual, target, key, environ))
         endpoints[0].own = True
+    if plan.host_telemetry.wanted:
+        endpoints.append(_this_machine(plan, engine))
     _tell_apart(endpoints)
     return Job(
         record=record,
@@ -299,6 +320,18 @@ def secrets_of_run(plan: Plan, key: str | None, environ: Mapping[str, str] = os.
     found |= {token for one in named if (token := token_of(one.token_env, environ)) is not None}
     long = {secret for secret in found if len(secret) >= SHORTEST_SECRET}
     return sorted(long | ({key} if key is not None else set()), key=len, reverse=True)
+
+
+def _this_machine(plan: Plan, engine: Sequence[int]) -> Endpoint:
+    """Its processes: those of the engine, if they are here, and the rest of this program's."""
+    wanted = plan.host_telemetry
+    roles = {"engine": list(engine)} if engine else {}
+    local = LocalReadings(
+        roles=roles | {"client": [os.getpid()]},
+        meters=list(wanted.power),
+        interval_ns=seconds_to_ns(wanted.interval_s),
+    )
+    return Endpoint(shown=THIS_MACHINE, host="", port=0, path="", headers={}, own=False, local=local)
 
 
 def _tell_apart(endpoints: Sequence[Endpoint]) -> None:

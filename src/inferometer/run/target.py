@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 
 from inferometer.client.trust import context
 from inferometer.drive import probe as probing
@@ -25,6 +26,7 @@ from inferometer.run.facts import with_known_sut
 from inferometer.run.requests import PromptFormat, Served, generation_of
 from inferometer.run.scraping import secrets_of_run
 from inferometer.server.embedded import Embedded
+from inferometer.telemetry.processes import listening, process_of_port
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
 from inferometer.workload.sources import Source
@@ -54,6 +56,16 @@ def embedded_server(
     if plan.target.url is not None:
         return None
     return running or stack.enter_context(Embedded(folder.log))
+
+
+def engine_processes(target: Target, embedded: Embedded | None) -> tuple[int, ...]:
+    """The first process of the server, where it is on this machine and the system shows which it is."""
+    if embedded is not None:
+        return (embedded.pid,)
+    if not ip_address(str(target.address[0]).partition("%")[0]).is_loopback:
+        return ()
+    pid = process_of_port(target.endpoint.port, listening())
+    return () if pid is None else (pid,)
 
 
 def load_tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:

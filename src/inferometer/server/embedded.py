@@ -37,6 +37,11 @@ class Embedded:
                 "inferometer.server", *_OPTIONS, *flags, called="the embedded server", stderr=sink
             )
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def url(self) -> str:
         """Wait until it listens; its base URL. Raises InstrumentError, as MachineError where it was killed."""
         if self._url is None:

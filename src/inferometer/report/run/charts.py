@@ -11,6 +11,7 @@ from inferometer.measure.server import Points
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import Stats
 from inferometer.report.charts import Chart, Kind
+from inferometer.report.run import machines
 
 LOW = 250
 """Height of a chart over time: there are many."""
@@ -129,6 +130,13 @@ def by_server(summary: Summary, series: RunSeries) -> list[Chart]:
             drawn = _inside(name, points, within, factor)
             found.append(Chart(title, "timeline", _SECONDS, axis, (drawn,), (), LOW, within, steady))
     return found
+
+
+def by_machine(summary: Summary, series: RunSeries) -> list[Chart]:
+    """What the machines did, over the same time."""
+    if series.timeline is None:
+        return []
+    return machines.pictures(series, _span(series, series.timeline), _steady(summary))
 
 
 def _inside(name: str, points: Points, within: tuple[float, float], factor: float) -> Series:

@@ -119,6 +119,7 @@ def summarise(
         tokens=_tokens(plan, run, measurement),
         slos=tuple(Objective(one.expr, one.value, one.limit, one.met, one.ci) for one in slos),
         server=measurement.server,
+        machines=measurement.machines,
         instrument=_instrument(plan, run, measurement),
         definitions=definitions(),
         compliance=None,

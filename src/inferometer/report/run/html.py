@@ -43,7 +43,7 @@ from inferometer.report.html_page import (
     statistic_cell,
     table,
 )
-from inferometer.report.run import charts, disclosure, rows
+from inferometer.report.run import charts, disclosure, machines, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
 
 MET = {True: "met", False: "not met", None: "undecided"}
@@ -235,6 +235,17 @@ def _by_turn(summary: Summary) -> tuple[str, Table] | None:
     return rows.conversations_line(summary.conversations), table("By turn", head, turns)
 
 
+def _machines(summary: Summary) -> list[tuple[str, Table]]:
+    """The figures of each machine that was read, under whose they are."""
+    return [
+        (
+            machines.title(one),
+            table(machines.title(one), machines.HEAD, machines.figures(one), [False, False], kind=""),
+        )
+        for one in machines.seen(summary)
+    ]
+
+
 def _server(summary: Summary) -> Context | None:
     """The server by its own metrics, and what came of each endpoint; None where nothing was scraped."""
     server, endpoints = summary.server, rows.endpoint_rows(summary)
@@ -392,7 +403,9 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "over_time": list(map(picture, charts.over_time(summary, series))),
         "late": _lateness_caption(summary),
         "by_server": list(map(picture, charts.by_server(summary, series))),
+        "by_machine": list(map(picture, charts.by_machine(summary, series))),
         "server": _server(summary),
+        "machines": _machines(summary),
         "by_input": _by_input(summary),
         "by_class": _by_class(summary),
         "by_turn": _by_turn(summary),

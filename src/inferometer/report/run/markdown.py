@@ -29,7 +29,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, rows
+from inferometer.report.run import disclosure, machines, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
@@ -187,6 +187,14 @@ def _server(summary: Summary) -> str:
     return "\n\n".join(parts)
 
 
+def _machines(summary: Summary) -> list[str]:
+    """The figures of each machine that was read."""
+    parts = ["## Machines"] if machines.seen(summary) else []
+    for one in machines.seen(summary):
+        parts += [f"### {escaped(machines.title(one))}", markdown_table(machines.HEAD, machines.figures(one))]
+    return parts
+
+
 def _server_figures(summary: Summary, server: Server) -> list[str]:
     times = [
         [title, who, *cells]
@@ -252,6 +260,7 @@ def render_markdown(summary: Summary) -> str:
         "## Results",
         _results(summary),
         *(["## Server metrics", about_server] if (about_server := _server(summary)) else []),
+        *_machines(summary),
         "## Workload",
         _workload(summary),
         *(["## By class", _by_class(summary)] if summary.by_class else []),

@@ -24,6 +24,8 @@ import msgspec
 from inferometer.isolation import undisturbed
 from inferometer.journal.redact import Redactor
 from inferometer.printable import guard_stderr
+from inferometer.telemetry.machines.local_source import LocalSource
+from inferometer.telemetry.machines.meters import opened
 from inferometer.telemetry.metrics.appender import Appender
 from inferometer.telemetry.metrics.fetch import BEGINNING, UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
@@ -58,13 +60,17 @@ class Post(threading.Thread):
         super().__init__(daemon=True)
         self._job, self._redact = job, redact
         self._endpoint: Endpoint = job.endpoints[place]
-        self._fetcher = Fetcher(self._endpoint, job.timeout_s)
+        local = self._endpoint.local
+        self._interval_ns = job.interval_ns if local is None else local.interval_ns
+        self._fetcher = (
+            Fetcher(self._endpoint, job.timeout_s) if local is None else LocalSource(local, opened)
+        )
         self._appender = appender
         self._tried = tried
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._failures = 0
         # Endpoints take turns within an interval.
-        self._shift_ns = job.interval_ns * (place + 1) // len(job.endpoints)
+        self._shift_ns = self._interval_ns * (place + 1) // len(job.endpoints)
         self.account = EndpointAccount(url=self._endpoint.shown, own=self._endpoint.own)
 
     def order(self, order: Order) -> None:
@@ -77,9 +83,10 @@ class Post(threading.Thread):
         self._tried()
         if self.account.absent is not None:
             return
-        order: Order | None = self._orders.get()  # nothing is asked between the baseline and the load
+        # Nobody asks a server between the baseline and the load, but what this machine takes while idle is read.
+        order: Order | None = self._orders.get() if self._endpoint.local is None else None
         grid = time.monotonic_ns() + self._shift_ns
-        phase: str | None = None
+        phase: str | None = "baseline"
         while True:
             if isinstance(order, Finish):
                 self._scrape("final")
@@ -102,7 +109,7 @@ class Post(threading.Thread):
 
     def _next(self, grid: int) -> int:
         """The first instant of the grid, from `grid` on, that lies ahead; after failures, behind a pause that doubles."""
-        interval, now = self._job.interval_ns, time.monotonic_ns()
+        interval, now = self._interval_ns, time.monotonic_ns()
         self.account.skipped += max(0, _instants(now - grid, interval) - 1)
         pause = 0
         if self._failures > 1:

@@ -8,8 +8,19 @@ SHORTEST_SECRET = 6
 """Characters; a shorter one would be found in what is none, and the figures with it."""
 
 
+class LocalReadings(msgspec.Struct, kw_only=True):
+    """What to read of this machine: by role the first process of each, children of earlier roles not among those of later
+    ones; the meters of power; and how often, on from the baseline."""
+
+    roles: dict[str, list[int]]
+    meters: list[str]
+    interval_ns: int
+
+
 class Endpoint(msgspec.Struct, kw_only=True):
-    """One place to read metrics at. `headers` may hold a secret, `shown` is the URL without any; `own`: nobody named it, it is
+    """One place to read metrics at, or this machine (`local`).
+
+    `headers` may hold a secret, `shown` is the URL without any; `own`: nobody named it, it is
     the target's, which need not have one. `timeout_s` is that of a scrape, None: the job's; `largest` in bytes, inflated."""
 
     shown: str
@@ -25,6 +36,7 @@ class Endpoint(msgspec.Struct, kw_only=True):
     tls_key_file: str | None = None
     timeout_s: float | None = None
     largest: int = 32 << 20
+    local: LocalReadings | None = None
 
 
 class Job(msgspec.Struct, kw_only=True):

@@ -1,0 +1,420 @@
+"""What the machines did while the load ran, from readings in common terms (telemetry/machines).
+
+All figures are over the measured phase, from the first request's start to the last one's end:
+
+| figure                | is                                                                                              |
+| --------------------- | ----------------------------------------------------------------------------------------------- |
+| level                 | over the readings in that time, each alike                                                       |
+| counter               | its growth from the last reading before to the first behind, by interpolation at both ends; one  |
+|                       | that went back began anew, and counts from 0                                                     |
+| cores                 | processor time by time; `others` is what is left of the busy time without the roles that are read |
+| stalled               | share of the time in which a task waited for the resource (`some`), or every task did (`full`)   |
+
+A machine whose readings do not enclose that time has no growth of counters: None, never a guess. A machine's own clock is
+compared with this one at each reading: it was read between the request for the reading and its answer, so the offset of the
+quickest is known to half of what that took.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from inferometer.measure.record import Floats, Ints, Record
+from inferometer.telemetry.machines.terms import THROTTLE_REASONS
+from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTrack, MachineTracks
+from inferometer.units import NS_PER_MS, NS_PER_S
+
+IDLE = ("idle", "iowait")
+THERMAL: tuple[Literal["nominal", "fair", "serious", "critical"], ...] = (
+    "nominal",
+    "fair",
+    "serious",
+    "critical",
+)
+LIMITED = 1.0 - 1e-6
+"""A processor whose speed limit is below is slower than it could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Processors in use, of `of`: by everything, by others than the roles that are read, and by other virtual machines of the
+    same host. Means over the measured phase; `busiest`: the most between two readings."""
+
+    of: int | None
+    busy: float | None
+    others: float | None
+    stolen: float | None
+    busiest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """Share of the time lost to waiting for a resource, 0 to 1."""
+
+    resource: str
+    some: float | None
+    full: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes: the least that was available, of all; swap in use at the end less that at the beginning. Pages swapped out."""
+
+    least_available: float | None
+    total: float | None
+    swap_growth: float | None
+    swapped_out: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """The hottest reading in degrees Celsius, the worst thermal level, the lowest speed limit as a share, how often the
+    hardware slowed a processor down; the lowest and the highest frequency in MHz, and the governors."""
+
+    hottest: float | None
+    level: Literal["nominal", "fair", "serious", "critical"] | None
+    speed_limit: float | None
+    throttles: float | None
+    mhz_low: float | None
+    mhz_high: float | None
+    governors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Mean bytes per second of a network device."""
+
+    device: str
+    received_s: float | None
+    sent_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The processes of a role: processors in use, the most resident bytes, the bytes that belong to them (PSS or footprint) at
+    the last reading that has them, and how much resident memory grew."""
+
+    role: str
+    cores: float | None
+    most_resident: float | None
+    own: float | None
+    growth: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator. Bytes, shares from 0 to 1, MHz, degrees Celsius. `throttled`: by reason the share of the readings in
+    which it was slower than it could be; None where it does not say."""
+
+    device: str
+    name: str | None
+    vendor: str | None
+    memory_most: float | None
+    memory_total: float | None
+    busy_mean: float | None
+    mhz_low: float | None
+    mhz_mean: float | None
+    hottest: float | None
+    throttled: tuple[tuple[str, float], ...] | None
+    ecc_errors: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """The machine's wall clock less this one's, in ms, and half of the quickest reading's duration, by which it may be off."""
+
+    offset_ms: float
+    bound_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSeen:
+    """A machine over the measured phase. `readings`: in it; `dropped`: in the whole run; `longest_gap_s`: between two readings
+    that touch it. None: not read, or not known."""
+
+    url: str
+    exporter: str
+    readings: int
+    dropped: int
+    longest_gap_s: float | None
+    clock: ClockOffset | None
+    cores: Cores | None
+    stalls: tuple[Stalls, ...]
+    memory: Memory | None
+    heat: Heat | None
+    traffic: tuple[Traffic, ...]
+    roles: tuple[Role, ...]
+    accelerators: tuple[Accelerator, ...]
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the machine that the run was made on."""
+        return self.url == THIS_MACHINE
+
+    @property
+    def throttle_reasons(self) -> tuple[str, ...]:
+        """Why it was slower than it could be: reasons of accelerators, and `cpu_thermal`, `cpu_limit`."""
+        found = {reason for one in self.accelerators for reason, share in one.throttled or () if share > 0}
+        if self.heat is not None:
+            found |= {"cpu_thermal"} if (self.heat.throttles or 0) > 0 else set()
+            found |= {"cpu_limit"} if (self.heat.speed_limit or 1.0) < LIMITED else set()
+        return tuple(sorted(found))
+
+    @property
+    def throttled(self) -> bool | None:
+        """Whether it was slower than it could be; None where nothing says."""
+        says = any(one.throttled is not None for one in self.accelerators)
+        says |= self.heat is not None and (
+            self.heat.throttles is not None or self.heat.speed_limit is not None
+        )
+        return bool(self.throttle_reasons) if says else None
+
+
+def machines_seen(machines: Sequence[MachineTracks], record: Record) -> tuple[MachineSeen, ...]:
+    """All machines over the measured phase of a record; none where nothing was sent."""
+    if not machines or not record.measured.any():
+        return ()
+    begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
+    return tuple(machine_seen(one, begin, end) for one in machines) if end > begin else ()
+
+
+def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
+    """What a machine's readings come to between two instants in ns, of which the second is later."""
+    inside = one.times[(one.times >= begin) & (one.times <= end)]
+    return MachineSeen(
+        url=one.url,
+        exporter=one.exporter,
+        readings=len(inside),
+        dropped=one.dropped,
+        longest_gap_s=longest_gap_s(one.times, begin, end),
+        clock=_clock(one),
+        cores=_cores(one, begin, end),
+        stalls=_stalls(one, begin, end),
+        memory=_memory(one, begin, end),
+        heat=_heat(one, begin, end),
+        traffic=_traffic(one, begin, end),
+        roles=tuple(_role(one, role, begin, end) for role in _named(one, "role")),
+        accelerators=tuple(_accelerator(one, device, begin, end) for device in _devices(one)),
+    )
+
+
+def longest_gap_s(times: Ints, begin: int, end: int) -> float | None:
+    """The longest time between two neighbouring readings that is at least partly in the span; None with fewer than two."""
+    if len(times) < 2:
+        return None
+    touching = (times[1:] > begin) & (times[:-1] < end)
+    return float(np.diff(times)[touching].max()) / NS_PER_S if touching.any() else None
+
+
+def grown(track: MachineTrack, begin: int, end: int) -> float | None:
+    """What a counter added between two instants, by linear interpolation at both; None where its readings do not enclose
+    them."""
+    times = track.times
+    if len(times) < 2 or times[0] > begin or times[-1] < end:
+        return None
+    at_ends = np.interp([begin, end], times, risen(track.values))
+    return float(at_ends[1] - at_ends[0])
+
+
+def risen(values: Floats) -> Floats:
+    """A counter as if it had never begun anew: below the one before, a value counts from 0."""
+    steps = np.diff(values)
+    steps = np.where(steps < 0, values[1:], steps)
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def _all_grown(tracks: Sequence[MachineTrack], begin: int, end: int) -> float | None:
+    """The sum over several counters; None where there are none, or one is not known."""
+    each = [grown(one, begin, end) for one in tracks]
+    known = [value for value in each if value is not None]
+    return math.fsum(known) if known and len(known) == len(each) else None
+
+
+def _within(tracks: Sequence[MachineTrack], begin: int, end: int) -> Floats:
+    """All samples of some tracks in the span."""
+    parts = [one.values[(one.times >= begin) & (one.times <= end)] for one in tracks]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _least(values: Floats) -> float | None:
+    return float(values.min()) if len(values) else None
+
+
+def _most(values: Floats) -> float | None:
+    return float(values.max()) if len(values) else None
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _named(one: MachineTracks, label: str) -> list[str]:
+    """The values of a label, in order."""
+    return sorted({track.labels[label] for track in one.tracks if label in track.labels})
+
+
+def _devices(one: MachineTracks) -> list[str]:
+    found = {track.labels["device"] for track in one.tracks if track.term.startswith("accelerator")}
+    return sorted(found, key=lambda device: (len(device), device))
+
+
+def _per_s(value: float | None, begin: int, end: int) -> float | None:
+    return None if value is None else value * NS_PER_S / (end - begin)
+
+
+def _clock(one: MachineTracks) -> ClockOffset | None:
+    """By the quickest reading. Its stamp, on this machine's wall clock as it was at the run's start, is the answer's first
+    byte; None for this machine itself, where the difference would be that of a step."""
+    tracks = one.of("clock")
+    if one.url == THIS_MACHINE or not tracks:
+        return None
+    track = tracks[0]
+    at = np.searchsorted(one.times, track.times)
+    took = one.latencies[at]
+    known = took >= 0
+    if not known.any():
+        return None
+    quickest = int(np.flatnonzero(known)[np.argmin(took[known])])
+    ours = (float(track.times[quickest]) + one.offset_ns) / NS_PER_S
+    half = float(took[quickest]) / 2
+    offset_ms = (float(track.values[quickest]) - ours) * 1e3 + half / NS_PER_MS
+    return ClockOffset(offset_ms, half / NS_PER_MS)
+
+
+def _cores(one: MachineTracks, begin: int, end: int) -> Cores | None:
+    modes = [track for track in one.of("cpu_seconds") if track.labels.get("mode") not in IDLE]
+    if not modes:
+        return None
+    busy = _per_s(_all_grown(modes, begin, end), begin, end)
+    ours = [_per_s(grown(track, begin, end), begin, end) for track in one.of("process_cpu")]
+    known = [cores for cores in ours if cores is not None]
+    others = None
+    if busy is not None and known and len(known) == len(ours):
+        others = max(0.0, busy - math.fsum(known))
+    count = _most(_within(one.of("cores"), begin, end))
+    return Cores(
+        of=None if count is None else int(count),
+        busy=busy,
+        others=others,
+        stolen=_per_s(_all_grown(one.of("cpu_seconds", mode="steal"), begin, end), begin, end),
+        busiest=_busiest(modes, begin, end),
+    )
+
+
+def _busiest(modes: Sequence[MachineTrack], begin: int, end: int) -> float | None:
+    """The most processors in use from one reading to the next."""
+    times = modes[0].times
+    if any(not np.array_equal(one.times, times) for one in modes) or len(times) < 2:
+        return None
+    total = np.sum([risen(one.values) for one in modes], axis=0)
+    touching = (times[1:] > begin) & (times[:-1] < end)
+    return _most((np.diff(total) * NS_PER_S / np.diff(times))[touching])
+
+
+def _stalls(one: MachineTracks, begin: int, end: int) -> tuple[Stalls, ...]:
+    found = []
+    for resource in _named(one, "resource"):
+        some, full = (
+            _per_s(
+                _all_grown(one.of("stalled_seconds", resource=resource, kind=kind), begin, end), begin, end
+            )
+            for kind in ("some", "full")
+        )
+        found.append(Stalls(resource, some, full))
+    return tuple(found)
+
+
+def _memory(one: MachineTracks, begin: int, end: int) -> Memory | None:
+    available, total = one.of("memory_available"), one.of("memory_total")
+    swap = _within(one.of("swap_used"), begin, end)
+    if not len(swap):
+        free, whole = (_within(one.of(term), begin, end) for term in ("swap_free", "swap_total"))
+        swap = whole - free if len(free) == len(whole) else swap
+    pages = _all_grown(one.of("swapped_out"), begin, end)
+    if not available and not len(swap) and pages is None:
+        return None
+    return Memory(
+        least_available=_least(_within(available, begin, end)),
+        total=_most(_within(total, begin, end)),
+        swap_growth=float(swap[-1] - swap[0]) if len(swap) else None,
+        swapped_out=pages,
+    )
+
+
+def _heat(one: MachineTracks, begin: int, end: int) -> Heat | None:
+    level = _most(_within(one.of("thermal_level"), begin, end))
+    hertz = _within(one.of("cpu_hertz"), begin, end)
+    found = Heat(
+        hottest=_most(_within(one.of("temperature"), begin, end)),
+        level=None if level is None else THERMAL[min(int(level), len(THERMAL) - 1)],
+        speed_limit=_least(_within(one.of("speed_limit"), begin, end)),
+        throttles=_all_grown(one.of("cpu_throttles"), begin, end),
+        mhz_low=None if not len(hertz) else float(hertz.min()) / 1e6,
+        mhz_high=None if not len(hertz) else float(hertz.max()) / 1e6,
+        governors=tuple(_named(one, "governor")),
+    )
+    return None if found == Heat(None, None, None, None, None, None, ()) else found
+
+
+def _traffic(one: MachineTracks, begin: int, end: int) -> tuple[Traffic, ...]:
+    """Of the devices that moved anything."""
+    found = []
+    devices = {track.labels["device"] for track in one.tracks if track.term in ("received", "sent")}
+    for device in sorted(devices):
+        received, sent = (
+            _per_s(_all_grown(one.of(term, device=device), begin, end), begin, end)
+            for term in ("received", "sent")
+        )
+        if received or sent:
+            found.append(Traffic(device, received, sent))
+    return tuple(found)
+
+
+def _role(one: MachineTracks, role: str, begin: int, end: int) -> Role:
+    resident = _within(one.of("process_rss", role=role), begin, end)
+    own = one.of("process_memory", role=role)
+    known = own[0].values[own[0].times <= end] if own else np.empty(0)
+    return Role(
+        role=role,
+        cores=_per_s(_all_grown(one.of("process_cpu", role=role), begin, end), begin, end),
+        most_resident=_most(resident),
+        own=float(known[-1]) if len(known) else None,
+        growth=float(resident[-1] - resident[0]) if len(resident) else None,
+    )
+
+
+def _accelerator(one: MachineTracks, device: str, begin: int, end: int) -> Accelerator:
+    def within(term: str) -> Floats:
+        return _within(one.of(term, device=device), begin, end)
+
+    described = one.of("accelerator", device=device)
+    labels = described[0].labels if described else {}
+    used, free, total = (within(f"accelerator_memory_{term}") for term in ("used", "free", "total"))
+    hertz = within("accelerator_hertz")
+    whole = _most(total) if len(total) else _most(used + free) if len(free) == len(used) else None
+    reasons = one.of("accelerator_throttled", device=device)
+    shares = {
+        track.labels["reason"]: _mean(_within([track], begin, end))
+        for track in reasons
+        if track.labels["reason"] in THROTTLE_REASONS
+    }
+    return Accelerator(
+        device=device,
+        name=labels.get("name"),
+        vendor=labels.get("vendor"),
+        memory_most=_most(used),
+        memory_total=whole,
+        busy_mean=_mean(within("accelerator_busy")),
+        mhz_low=None if not len(hertz) else float(hertz.min()) / 1e6,
+        mhz_mean=None if not len(hertz) else float(hertz.mean()) / 1e6,
+        hottest=_most(within("accelerator_temperature")),
+        throttled=tuple((reason, share) for reason, share in sorted(shares.items()) if share is not None)
+        if reasons
+        else None,
+        ecc_errors=_all_grown(one.of("accelerator_ecc", device=device), begin, end),
+    )

@@ -1,0 +1,178 @@
+"""What the machines did while the load ran, for Markdown and HTML: rows of figures, and pictures on the run's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inferometer.documents.results import Axis, Series
+from inferometer.documents.summary import Summary
+from inferometer.measure.machines import Accelerator, MachineSeen
+from inferometer.measure.series import RunSeries
+from inferometer.report.charts import Chart
+from inferometer.report.figures import clean, figure, share
+
+HEAD = ("Reading", "Value")
+LOW = 250
+"""Height of a chart over time, as of the others."""
+_GIB, _MIB = float(1 << 30), float(1 << 20)
+_SECONDS = Axis("Time", "s")
+ROLES = {"client": "This program", "engine": "The server's processes"}
+
+
+def title(one: MachineSeen) -> str:
+    """Whose figures they are."""
+    return "This machine" if one.own else f"{clean(one.url)} ({one.exporter})"
+
+
+def figures(one: MachineSeen) -> list[tuple[str, str]]:
+    """Rows under HEAD; what was not read has none."""
+    return [
+        *_readings(one),
+        *_cores(one),
+        *_memory(one),
+        *_heat(one),
+        *(row for device in one.accelerators for row in _accelerator(device)),
+        *_traffic(one),
+        *_processes(one),
+    ]
+
+
+def _readings(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    lost = f", {figure(one.dropped)} lost" if one.dropped else ""
+    gap = "" if one.longest_gap_s is None else f", at most {figure(one.longest_gap_s, 3)} s apart"
+    yield "Readings", f"{figure(one.readings)}{lost}{gap}"
+    if one.clock is not None:
+        yield (
+            "Its clock, less this machine's",
+            f"{figure(one.clock.offset_ms, 3)} ms, known to {figure(one.clock.bound_ms, 3)} ms",
+        )
+
+
+def _cores(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    cores = one.cores
+    if cores is None or cores.busy is None:
+        return
+    of = "" if cores.of is None else f" of {cores.of}"
+    most = "" if cores.busiest is None else f" (at most {figure(cores.busiest, 3)})"
+    yield "Processors in use", f"{figure(cores.busy, 3)}{of}{most}"
+    if cores.others is not None:
+        yield "Of these, by other programs", figure(cores.others, 3)
+    if cores.stolen:
+        yield "Of these, taken by other virtual machines", figure(cores.stolen, 3)
+    for stall in one.stalls:
+        if stall.some is not None:
+            full = "" if stall.full is None else f"; all tasks waited in {share(stall.full)}"
+            yield (
+                f"Time in which a task waited for {_RESOURCES.get(stall.resource, stall.resource)}",
+                f"{share(stall.some)}{full}",
+            )
+
+
+_RESOURCES = {"cpu": "a processor", "memory": "memory", "io": "a disk"}
+
+
+def _memory(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    memory = one.memory
+    if memory is None:
+        return
+    if memory.least_available is not None:
+        of = "" if memory.total is None else f" of {figure(memory.total / _GIB, 3)} GiB"
+        yield "Memory available, at least", f"{figure(memory.least_available / _GIB, 3)} GiB{of}"
+    if memory.swap_growth or memory.swapped_out:
+        grown = "" if memory.swap_growth is None else f"{figure(memory.swap_growth / _MIB, 3)} MiB"
+        pages = "" if memory.swapped_out is None else f"{figure(memory.swapped_out)} pages written"
+        yield "Swap, growth", ", ".join(filter(None, (grown, pages)))
+
+
+def _heat(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    heat = one.heat
+    if heat is None:
+        return
+    if heat.hottest is not None:
+        yield "Hottest sensor", f"{figure(heat.hottest, 3)} °C"
+    if heat.level is not None:
+        yield "Thermal level, at worst", heat.level
+    if heat.speed_limit is not None:
+        yield "Processor speed allowed, at least", share(heat.speed_limit)
+    if heat.throttles is not None:
+        yield "Processors slowed down by the hardware", f"{figure(heat.throttles)} times"
+    if heat.mhz_low is not None and heat.mhz_high is not None:
+        yield "Processor frequency", f"{figure(heat.mhz_low)} to {figure(heat.mhz_high)} MHz"
+    if heat.governors:
+        yield "Frequency governor", ", ".join(map(clean, heat.governors))
+
+
+def _accelerator(one: Accelerator) -> Iterator[tuple[str, str]]:
+    name = f"Accelerator {clean(one.device)}" + ("" if one.name is None else f", {clean(one.name)}")
+    parts = []
+    if one.busy_mean is not None:
+        parts.append(f"busy {share(one.busy_mean)} of the time")
+    if one.memory_most is not None:
+        of = "" if one.memory_total is None else f" of {figure(one.memory_total / _GIB, 3)}"
+        parts.append(f"{figure(one.memory_most / _GIB, 3)}{of} GiB in use at most")
+    if one.mhz_mean is not None and one.mhz_low is not None:
+        parts.append(f"{figure(one.mhz_mean)} MHz (at least {figure(one.mhz_low)})")
+    if one.hottest is not None:
+        parts.append(f"{figure(one.hottest, 3)} °C at most")
+    if parts:
+        yield name, ", ".join(parts)
+    if one.throttled is not None:
+        slow = [f"{reason} in {share(part)} of the readings" for reason, part in one.throttled if part > 0]
+        yield f"{name}: throttled", ", ".join(slow) or "in no reading"
+    if one.ecc_errors:
+        yield f"{name}: uncorrected memory errors", figure(one.ecc_errors)
+
+
+def _traffic(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    for device in one.traffic:
+        received, sent = (
+            "unknown" if rate is None else f"{figure(rate / 1e6, 3)} MB/s"
+            for rate in (device.received_s, device.sent_s)
+        )
+        yield f"Network device {clean(device.device)}", f"{received} received, {sent} sent"
+
+
+def _processes(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    for role in one.roles:
+        parts = []
+        if role.cores is not None:
+            parts.append(f"{figure(role.cores, 3)} processors")
+        if role.most_resident is not None:
+            grown = "" if role.growth is None else f" (grown by {figure(role.growth / _MIB, 3)})"
+            parts.append(f"{figure(role.most_resident / _MIB)} MiB resident at most{grown}")
+        if role.own is not None:
+            parts.append(f"{figure(role.own / _MIB)} MiB of its own")
+        if parts:
+            yield ROLES.get(role.role, clean(role.role)), ", ".join(parts)
+
+
+def pictures(
+    series: RunSeries, within: tuple[float, float], steady: tuple[float, float] | None
+) -> list[Chart]:
+    """A chart for each picture of each machine."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    units: dict[tuple[str, str], str] = {}
+    for curve in series.machines:
+        key = curve.url, curve.picture
+        inside = [
+            (t, value)
+            for t, value in zip(curve.t_s, curve.values, strict=True)
+            if within[0] <= t <= within[1]
+        ]
+        if inside:
+            x, y = (tuple(column) for column in zip(*inside, strict=True))
+            found.setdefault(key, []).append(Series(clean(curve.label), x, y))
+            units[key] = curve.unit
+    many = len({url for url, _ in found}) > 1
+    return [
+        Chart(
+            f"{picture}, {clean(url)}" if many else picture, "timeline", _SECONDS, Axis(units[url, picture]),
+            tuple(lines), (), LOW, within, steady,
+        )
+        for (url, picture), lines in found.items()
+    ]  # fmt: skip
+
+
+def seen(summary: Summary) -> tuple[MachineSeen, ...]:
+    """The machines that were read at all."""
+    return tuple(one for one in summary.machines if figures(one))

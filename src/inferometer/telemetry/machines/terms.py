@@ -1,0 +1,181 @@
+"""What exporters of machines call what: from the names that they expose to common terms. Data.
+
+| term                          | kind    | unit, labels                                                             |
+| ----------------------------- | ------- | ------------------------------------------------------------------------ |
+| cpu_seconds                   | counter | s of all processors; `mode` as in /proc/stat                             |
+| cores                         | level   | processors that are online                                               |
+| stalled_seconds               | counter | s in which a task (`kind` some) or every task (full) waited; `resource`   |
+| memory_available, _total      | level   | bytes                                                                    |
+| swap_used, swap_free, _total  | level   | bytes; an exporter has either the first or the other two                 |
+| swapped_out                   | counter | pages                                                                    |
+| temperature                   | level   | degrees Celsius; `zone`                                                  |
+| thermal_level                 | level   | 0 nominal, 1 fair, 2 serious, 3 critical                                 |
+| speed_limit                   | level   | highest processor speed allowed, as a share of the highest there is      |
+| cpu_throttles                 | counter | times that the hardware slowed a processor down                          |
+| cpu_hertz                     | level   | frequency now; `cpu`, or `which` lowest and highest                      |
+| governor                      | level   | 1; `governor`                                                            |
+| received, sent                | counter | bytes; `device`                                                          |
+| process_memory, process_rss   | level   | bytes that belong to the processes of a `role` (PSS, footprint); resident |
+| process_cpu                   | counter | s of the processes of a `role`                                           |
+| accelerator                   | level   | 1; `device`, `vendor`, `name`                                            |
+| accelerator_memory_used, _free, _total | level | bytes; `device`                                                  |
+| accelerator_busy              | level   | share of time in which something ran; `device`                           |
+| accelerator_hertz, accelerator_memory_hertz | level | clocks of the compute units and the memory; `device`        |
+| accelerator_temperature       | level   | degrees Celsius; `device`                                                |
+| accelerator_throttled         | level   | 1 or 0; `device`, `reason` of THROTTLE_REASONS                           |
+| accelerator_reasons           | level   | the same reasons as NVML's bits; `device`                                |
+| accelerator_ecc               | counter | uncorrected errors; `device`                                             |
+| power                         | level   | W; `meter`, `scope`, `device`                                            |
+| energy                        | counter | J since some start; the same labels                                      |
+| clock                         | level   | s since the epoch by the machine's own clock, as it answered             |
+
+Names are families' (a counter's without `_total`). Those of node_exporter and of NVIDIA's DCGM exporter are from their
+documentation (docs/host-telemetry.md says which were held against a running exporter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OWN, NODE, DCGM = "inferometer", "node_exporter", "dcgm-exporter"
+"""Whose names an endpoint shows."""
+PREFIX = "inferometer_host_"
+"""Of our own names: PREFIX and the term, with its unit where exporters write one."""
+
+COUNTERS = frozenset(
+    {
+        "cpu_seconds", "stalled_seconds", "swapped_out", "cpu_throttles", "received", "sent", "process_cpu",
+        "accelerator_ecc", "energy",
+    }
+)  # fmt: skip
+
+THROTTLE_REASONS: Mapping[str, int] = {
+    "sw_power_cap": 0x4,
+    "hw_slowdown": 0x8,
+    "sync_boost": 0x10,
+    "sw_thermal": 0x20,
+    "hw_thermal": 0x40,
+    "hw_power_brake": 0x80,
+}
+"""Why an accelerator is slower than it could be, and NVML's bit for it (nvmlClocksEventReason in nvml.h). An idle clock
+(0x1), a clock that was set (0x2) and that of a display (0x100) are none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A family as one exporter has it. `scale`: its unit in ours; `where`: the only series that count; `labels`: labels that
+    this family implies; `keep`: ours by theirs, all others are added over."""
+
+    family: str
+    term: str
+    scale: float = 1.0
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+
+def _own(term: str, unit: str = "", *labels: str) -> Name:
+    return Name(f"{PREFIX}{term}{unit}", term, keep={label: label for label in labels})
+
+
+_METER = ("meter", "scope", "device")
+OURS = (
+    _own("cpu_seconds", "", "mode"),
+    _own("cores"),
+    _own("stalled_seconds", "", "resource", "kind"),
+    _own("memory_available", "_bytes"),
+    _own("memory_total", "_bytes"),
+    _own("swap_used", "_bytes"),
+    _own("swapped_out", "_pages"),
+    _own("temperature", "_celsius", "zone"),
+    _own("thermal_level"),
+    _own("speed_limit", "_ratio"),
+    _own("cpu_throttles"),
+    _own("cpu_hertz", "", "which"),
+    _own("governor", "_info", "governor"),
+    _own("received", "_bytes", "device"),
+    _own("sent", "_bytes", "device"),
+    _own("process_memory", "_bytes", "role"),
+    _own("process_rss", "_bytes", "role"),
+    _own("process_cpu", "_seconds", "role"),
+    _own("accelerator", "_info", "device", "vendor", "name"),
+    _own("accelerator_memory_used", "_bytes", "device"),
+    _own("accelerator_memory_total", "_bytes", "device"),
+    _own("accelerator_busy", "_ratio", "device"),
+    _own("accelerator_hertz", "", "device"),
+    _own("accelerator_memory_hertz", "", "device"),
+    _own("accelerator_temperature", "_celsius", "device"),
+    _own("accelerator_throttled", "", "device", "reason"),
+    _own("accelerator_ecc", "_errors", "device"),
+    _own("power", "_watts", *_METER),
+    _own("energy", "_joules", *_METER),
+    _own("clock", "_seconds"),
+)
+"""Our own names, which `inferometer telemetry serve` exposes and a run records of this machine."""
+
+
+def _pressure(resource: str) -> tuple[Name, ...]:
+    """Of Linux' pressure stall information; `stalled` is what the kernel calls full."""
+    return tuple(
+        Name(
+            f"node_pressure_{resource}_{word}_seconds",
+            "stalled_seconds",
+            labels={"resource": resource, "kind": kind},
+        )
+        for word, kind in (("waiting", "some"), ("stalled", "full"))
+    )
+
+
+_OF_NODE = (
+    Name("node_cpu_seconds", "cpu_seconds", keep={"mode": "mode"}),
+    *(name for resource in ("cpu", "memory", "io") for name in _pressure(resource)),
+    Name("node_memory_MemAvailable_bytes", "memory_available"),
+    Name("node_memory_MemTotal_bytes", "memory_total"),
+    Name("node_memory_SwapFree_bytes", "swap_free"),
+    Name("node_memory_SwapTotal_bytes", "swap_total"),
+    Name("node_vmstat_pswpout", "swapped_out"),
+    Name("node_thermal_zone_temp", "temperature", keep={"zone": "zone"}),
+    Name("node_hwmon_temp_celsius", "temperature", keep={"chip": "zone", "sensor": "sensor"}),
+    Name("node_cpu_core_throttles", "cpu_throttles"),
+    Name("node_cpu_package_throttles", "cpu_throttles"),
+    Name("node_cpu_scaling_frequency_hertz", "cpu_hertz", keep={"cpu": "cpu"}),
+    Name("node_cpu_scaling_governor", "governor", keep={"governor": "governor"}),
+    Name("node_network_receive_bytes", "received", keep={"device": "device"}),
+    Name("node_network_transmit_bytes", "sent", keep={"device": "device"}),
+    Name(
+        "node_rapl_package_joules",
+        "energy",
+        labels={"meter": "rapl", "scope": "package"},
+        keep={"path": "device"},
+    ),
+    Name(
+        "node_rapl_dram_joules",
+        "energy",
+        labels={"meter": "rapl", "scope": "memory"},
+        keep={"path": "device"},
+    ),
+    Name("node_time_seconds", "clock"),
+)
+_MIB, _MHZ = float(1 << 20), 1e6
+_GPU = {"gpu": "device"}
+_BOARD = {"meter": "dcgm", "scope": "accelerator"}
+_OF_DCGM = (
+    Name("DCGM_FI_DEV_FB_USED", "accelerator_memory_used", _MIB, keep=_GPU),
+    Name("DCGM_FI_DEV_FB_FREE", "accelerator_memory_free", _MIB, keep=_GPU),
+    Name("DCGM_FI_DEV_GPU_UTIL", "accelerator_busy", 0.01, keep=_GPU),
+    Name("DCGM_FI_DEV_SM_CLOCK", "accelerator_hertz", _MHZ, keep=_GPU),
+    Name("DCGM_FI_DEV_MEM_CLOCK", "accelerator_memory_hertz", _MHZ, keep=_GPU),
+    Name("DCGM_FI_DEV_GPU_TEMP", "accelerator_temperature", keep=_GPU),
+    Name("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "accelerator_reasons", keep=_GPU),
+    Name("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "accelerator_reasons", keep=_GPU),
+    Name("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "accelerator_ecc", keep=_GPU),
+    Name("DCGM_FI_DEV_POWER_USAGE", "power", labels=_BOARD, keep=_GPU),
+    Name("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "energy", 1e-3, labels=_BOARD, keep=_GPU),
+)
+
+SOURCES: Mapping[str, tuple[Name, ...]] = {OWN: OURS, NODE: _OF_NODE, DCGM: _OF_DCGM}
+BY_FAMILY: Mapping[str, tuple[str, Name]] = {
+    name.family: (source, name) for source, names in SOURCES.items() for name in names
+}
+"""Whose name it is, and what it means."""

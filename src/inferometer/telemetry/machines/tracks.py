@@ -1,0 +1,118 @@
+"""What exporters of machines said over a run, in common terms: numbers over time, by term and labels.
+
+Series of one family that differ only in labels of no interest are added up, at the scrapes that have all of them; counters are
+kept as they stood, since what they added depends on the span. Times are ns on the monotonic clock of the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from inferometer.telemetry.machines.terms import BY_FAMILY, THROTTLE_REASONS, Name
+from inferometer.telemetry.metrics.exposition import HISTOGRAM, Labels
+from inferometer.telemetry.metrics.histogram_delta import Floats
+from inferometer.telemetry.metrics.series import Endpoint, Ints, Series, Store
+
+THIS_MACHINE = "host://this-machine"
+"""In place of a URL, of the machine that a run was made on."""
+LARGEST = 1e18
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTrack:
+    """One number over time: `times` (n,) ns, ascending; `values` (n,) in the unit of the term."""
+
+    term: str
+    labels: Mapping[str, str]
+    times: Ints
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTracks:
+    """One machine, as one endpoint has it. `exporter`: whose names most of its terms have; `times` of its good scrapes;
+    `latencies` of these in ns, -1 where not known; `dropped`: scrapes that gave nothing; `offset_ns`: from
+    the run's clock to this machine's wall clock."""
+
+    url: str
+    exporter: str
+    times: Ints
+    latencies: Ints
+    dropped: int
+    offset_ns: int
+    tracks: tuple[MachineTrack, ...]
+
+    def of(self, term: str, **labels: str) -> list[MachineTrack]:
+        """The tracks of a term that have these labels."""
+        return [
+            one
+            for one in self.tracks
+            if one.term == term and all(one.labels.get(name) == value for name, value in labels.items())
+        ]
+
+
+def machine_tracks(store: Store, offset_ns: int) -> list[MachineTracks]:
+    """Every endpoint that shows a name of terms.py. `offset_ns`: by what stamps are ahead of the run's clock."""
+    found = (_tracks(url, endpoint, offset_ns) for url, endpoint in store.endpoints.items())
+    return [one for one in found if one is not None]
+
+
+def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | None:
+    known = {family: BY_FAMILY[family] for family in endpoint.families if family in BY_FAMILY}
+    if not known or not len(endpoint.times):
+        return None
+    groups: dict[tuple[str, Labels], list[Series]] = defaultdict(list)
+    for family, (_, name) in known.items():
+        for one in endpoint.series(family):
+            labels = dict(one.labels)
+            if one.family.kind != HISTOGRAM and all(labels.get(key) in of for key, of in name.where.items()):
+                groups[name.term, _labels(name, labels)].append(_scaled(one, name.scale))
+    tracks = []
+    for (term, kept), several in groups.items():
+        times, values = _sum(several)
+        if len(times):
+            tracks.append(MachineTrack(term, dict(kept), times - offset_ns, values))
+    tracks += [one for track in tracks if track.term == "accelerator_reasons" for one in _by_reason(track)]
+    return MachineTracks(
+        url=url,
+        exporter=Counter(source for source, _ in known.values()).most_common(1)[0][0],
+        times=np.asarray(endpoint.times, np.int64) - offset_ns,
+        latencies=np.asarray(endpoint.latencies, np.int64),
+        dropped=sum(drops.count for drops in endpoint.drops.values()),
+        offset_ns=offset_ns,
+        tracks=tuple(tracks),
+    )
+
+
+def _labels(name: Name, labels: Mapping[str, str]) -> Labels:
+    kept = {ours: labels[theirs] for theirs, ours in name.keep.items() if theirs in labels}
+    return tuple(sorted({**name.labels, **kept}.items()))
+
+
+def _scaled(one: Series, scale: float) -> Series:
+    there = np.abs(one.values) < LARGEST
+    return replace(one, times=one.times[there], values=one.values[there] * scale)
+
+
+def _sum(several: list[Series]) -> tuple[Ints, Floats]:
+    """Over the series, at the scrapes that have all of them: a part of a sum is none."""
+    times: Ints = reduce(np.intersect1d, (one.times for one in several))
+    rows = [one.values[np.searchsorted(one.times, times)] for one in several]
+    total: Floats = np.sum(rows, axis=0)
+    return times, total
+
+
+def _by_reason(track: MachineTrack) -> list[MachineTrack]:
+    """A track for each reason, of NVML's bits."""
+    bits = track.values.astype(np.int64)
+    found = []
+    for reason, bit in THROTTLE_REASONS.items():
+        there: Floats = ((bits & bit) > 0).astype(np.float64)
+        labels = {**track.labels, "reason": reason}
+        found.append(MachineTrack("accelerator_throttled", labels, track.times, there))
+    return found

@@ -1,0 +1,148 @@
+"""Figures of machines over a span, from readings at whatever instants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.measure.machines import grown, longest_gap_s, machine_seen
+from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTrack, MachineTracks
+
+S = 1_000_000_000
+BEGIN, END = 10 * S, 20 * S
+
+
+def track(term: str, values: Mapping[float, float], **labels: str) -> MachineTrack:
+    """Values by the second at which they were read."""
+    times = np.array([round(second * S) for second in values], np.int64)
+    return MachineTrack(term, labels, times, np.array(list(values.values()), float))
+
+
+def machine(
+    *tracks: MachineTrack, url: str = THIS_MACHINE, latencies: Sequence[int] = (), offset_ns: int = 0
+) -> MachineTracks:
+    """A machine with these, read whenever one of them was."""
+    times = np.unique(np.concatenate([one.times for one in tracks]))
+    took = np.array(latencies or [-1] * len(times), np.int64)
+    return MachineTracks(url, "inferometer", times, took, 0, offset_ns, tracks)
+
+
+def ticks(rate: float, start: float = 0.0, until: int = 31) -> dict[float, float]:
+    """A counter that grows steadily, a reading a second."""
+    return {float(second): start + rate * second for second in range(until)}
+
+
+@given(
+    rate=st.floats(0, 1e6),
+    start=st.floats(0, 1e9),
+    at=st.lists(st.floats(0.1, 29.9), unique_by=lambda second: round(second * 1e6), min_size=0, max_size=20),
+)
+def test_what_a_steady_counter_added_does_not_depend_on_when_it_was_read(
+    rate: float, start: float, at: list[float]
+) -> None:
+    """Law: whatever the instants, if they enclose the span."""
+    seconds = sorted({0.0, *at, 30.0})
+    found = grown(track("sent", {second: start + rate * second for second in seconds}), BEGIN, END)
+    assert found == pytest.approx(10 * rate, rel=1e-6, abs=1e-3 + 1e-6 * start)
+
+
+def test_a_counter_that_began_anew_counts_from_nothing() -> None:
+    """Law: 12 s before the fall and 18 s behind it, at 2 a second."""
+    values = {
+        float(second): 100.0 + 2 * second if second < 15 else 2.0 * (second - 14) for second in range(31)
+    }
+    assert grown(track("sent", values), BEGIN, END) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("seconds", [[11, 25], [5, 19], [12], []])
+def test_a_counter_whose_readings_do_not_enclose_the_span_is_not_known(seconds: list[int]) -> None:
+    """Law: nothing is extrapolated."""
+    assert grown(track("sent", {float(second): 1.0 for second in seconds}), BEGIN, END) is None
+
+
+def test_gaps_that_touch_the_span_count_and_others_do_not() -> None:
+    """Law: a gap that begins before the span counts whole."""
+    times = np.array([0, 1 * S, 12 * S, 13 * S, 19 * S, 21 * S, 60 * S], np.int64)
+    assert longest_gap_s(times, BEGIN, END) == 11.0
+    assert longest_gap_s(times[:1], BEGIN, END) is None
+
+
+def test_processors_are_split_into_ours_and_others() -> None:
+    """Two processors busy for 1.5 of which this program has 0.5 and the engine 0.25; waiting for a disk is not busy."""
+    found = machine_seen(
+        machine(
+            track("cpu_seconds", ticks(1.0), mode="user"),
+            track("cpu_seconds", ticks(0.4), mode="system"),
+            track("cpu_seconds", ticks(0.1), mode="steal"),
+            track("cpu_seconds", ticks(0.3), mode="iowait"),
+            track("cpu_seconds", ticks(0.2), mode="idle"),
+            track("process_cpu", ticks(0.5), role="client"),
+            track("process_cpu", ticks(0.25), role="engine"),
+            track("cores", dict.fromkeys(map(float, range(31)), 2.0)),
+        ),
+        BEGIN,
+        END,
+    )
+    assert found.cores is not None
+    assert found.cores.of == 2
+    assert found.cores.busy == pytest.approx(1.5)
+    assert found.cores.others == pytest.approx(0.75)
+    assert found.cores.stolen == pytest.approx(0.1)
+    assert found.cores.busiest == pytest.approx(1.5)
+    assert {role.role: round(role.cores or 0.0, 9) for role in found.roles} == {"client": 0.5, "engine": 0.25}
+
+
+@given(offset_s=st.floats(-1e4, 1e4), took_ms=st.floats(0.01, 500), share=st.floats(0, 1))
+def test_the_offset_of_a_clock_is_within_its_bound(offset_s: float, took_ms: float, share: float) -> None:
+    """Law: wherever between request and answer the other machine read its clock. 10 us are for floats of today's time."""
+    took = round(took_ms * 1e6)
+    wall = 1_750_000_000 * S
+    answered = 15 * S
+    read_at = answered - took + round(share * took)
+    value = (wall + read_at) / S + offset_s
+    found = machine_seen(
+        machine(
+            track("clock", {15.0: value}), url="http://other:9401/metrics", latencies=[took], offset_ns=wall
+        ),
+        BEGIN,
+        END,
+    ).clock
+    assert found is not None
+    assert abs(found.offset_ms - offset_s * 1e3) <= found.bound_ms + 0.01
+
+
+def test_throttling_is_named_with_its_reasons_and_unknown_where_nothing_says() -> None:
+    """Law: no reading is not the same as no throttling."""
+
+    def seen(*tracks: MachineTrack) -> tuple[bool | None, tuple[str, ...]]:
+        found = machine_seen(machine(track("memory_available", ticks(1.0)), *tracks), BEGIN, END)
+        return found.throttled, found.throttle_reasons
+
+    half = {float(second): float(second % 2) for second in range(31)}
+    never = dict.fromkeys(map(float, range(31)), 0.0)
+    assert seen() == (None, ())
+    assert seen(track("accelerator_throttled", never, device="0", reason="hw_thermal")) == (False, ())
+    slow = track("accelerator_throttled", half, device="0", reason="hw_thermal")
+    assert seen(slow) == (True, ("hw_thermal",))
+    assert seen(track("cpu_throttles", ticks(0.1))) == (True, ("cpu_thermal",))
+    assert seen(track("speed_limit", dict.fromkeys(map(float, range(31)), 0.8))) == (True, ("cpu_limit",))
+
+
+def test_memory_and_swap_are_the_worst_of_the_span() -> None:
+    """The least available in the span, not outside it; swap as used, or as what is not free."""
+    available = {float(second): 100.0 - second if 10 <= second <= 20 else 1.0 for second in range(31)}
+    for swap in (
+        [track("swap_used", ticks(3.0))],
+        [
+            track("swap_total", dict.fromkeys(map(float, range(31)), 1e3)),
+            track("swap_free", ticks(-3.0, 1e3)),
+        ],
+    ):
+        found = machine_seen(machine(track("memory_available", available), *swap), BEGIN, END).memory
+        assert found is not None
+        assert found.least_available == 80.0
+        assert found.swap_growth == pytest.approx(30.0)

@@ -1,0 +1,209 @@
+"""Machines beside a load: what is read of this one, how it is exposed, and what exporters' names come to."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metrics_play import SECOND, START, at, store_of
+from prometheus_client.parser import text_string_to_metric_families
+
+from inferometer.telemetry.machine import this_machine
+from inferometer.telemetry.machines.agent import CONTENT_TYPE, Agent
+from inferometer.telemetry.machines.exposition_text import Text
+from inferometer.telemetry.machines.local import LocalMachine, stalled
+from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASONS
+from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
+from inferometer.telemetry.metrics.series import collect
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "machines"
+
+
+def tracks_of(*bodies: str) -> MachineTracks:
+    """A reading a second; times in ns from START."""
+    (found,) = machine_tracks(store_of(*bodies), START)
+    return found
+
+
+def only(found: MachineTracks, term: str, **labels: str) -> list[float]:
+    """The values of the one track."""
+    (track,) = found.of(term, **labels)
+    return [float(value) for value in track.values]
+
+
+@given(
+    value=st.floats(-1e15, 1e15),
+    term=st.sampled_from(sorted(one.term for one in OURS)),
+    label=st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=20),
+)
+def test_what_is_exposed_is_read_again(value: float, term: str, label: str) -> None:
+    """Law: any value and any label go through our own reader, and the Prometheus client's, unchanged."""
+    text = Text()
+    text.add(term, value, {"device": label})
+    (family,) = text_string_to_metric_families(str(text))
+    assert [(sample.labels, sample.value) for sample in family.samples] == [({"device": label}, value)]
+    if "\n" not in label and label.isprintable():
+        (track,) = tracks_of(str(text)).of(term)
+        assert list(track.values) == [value]
+
+
+def test_a_reading_that_is_not_there_has_no_line() -> None:
+    """Law: null is not 0."""
+    text = Text()
+    text.add("temperature", None)
+    assert str(text) == ""
+
+
+def test_this_machine_is_read_under_common_terms() -> None:
+    """What every Linux and macOS machine shows, of a process that is there and of one that is not."""
+    machine = LocalMachine(this_machine(), {"client": [os.getpid()], "engine": [2**22 + 1]})
+    found = tracks_of(machine.text(), machine.text())
+    for term in ("cpu_seconds", "memory_available", "memory_total", "received", "process_cpu", "process_rss"):
+        assert found.of(term), term
+    assert {track.labels["role"] for track in found.of("process_rss")} == {"client"}
+    (cpu,) = found.of("cpu_seconds", mode="user")
+    assert cpu.values[0] <= cpu.values[1]
+
+
+def test_children_of_one_role_are_not_counted_for_another() -> None:
+    """Law: an engine that this program started is the engine's, once."""
+    parent = os.getppid()
+    both = LocalMachine(this_machine(), {"engine": [os.getpid()], "client": [parent]}).text()
+    alone = LocalMachine(this_machine(), {"client": [os.getpid()]}).text()
+    engine = only(tracks_of(both), "process_rss", role="engine")[0]
+    assert engine == pytest.approx(only(tracks_of(alone), "process_rss", role="client")[0], rel=0.2)
+
+
+def test_time_lost_to_waiting_is_the_kernels_total() -> None:
+    """Documentation/accounting/psi.rst, in microseconds; what is no such line is passed over."""
+    text = "some avg10=0.00 avg60=0.12 avg300=0.05 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n"
+    assert list(stalled(text)) == [("some", 1.5), ("full", 0.25)]
+    assert list(stalled("some avg10=0.00 total=x\nnone total=3\n")) == []
+
+
+def test_a_node_exporters_names_are_ours() -> None:
+    """Counters are added over processors, swap is what is not free, and the clock is the machine's."""
+    found = tracks_of((VECTORS / "node_exporter.txt").read_text())
+    assert found.exporter == "node_exporter"
+    assert only(found, "cpu_seconds", mode="user") == [78.0]
+    assert only(found, "cpu_seconds", mode="idle") == [2011.0]
+    assert only(found, "stalled_seconds", resource="memory", kind="some") == [1.5]
+    assert only(found, "stalled_seconds", resource="memory", kind="full") == [0.25]
+    assert only(found, "temperature", zone="0") == [61.0]
+    assert only(found, "received", device="eth0") == [123456000.0]
+    assert only(found, "swap_total") == [1e9]
+    assert only(found, "clock") == [1750000000.5]
+
+
+def test_a_dcgm_exporters_names_are_ours() -> None:
+    """Units become bytes, shares, Hz and J; the bits of the reasons become reasons: 36 is power cap and heat."""
+    found = tracks_of((VECTORS / "dcgm_exporter.txt").read_text())
+    assert found.exporter == "dcgm-exporter"
+    assert only(found, "accelerator_memory_used", device="0") == [70000.0 * (1 << 20)]
+    assert only(found, "accelerator_busy", device="0") == pytest.approx([0.97])
+    assert only(found, "accelerator_hertz", device="0") == [1.755e9]
+    assert only(found, "power", meter="dcgm", scope="accelerator", device="0") == [512.25]
+    assert only(found, "energy", device="0") == pytest.approx([98765432.1])
+    reasons = {
+        track.labels["reason"] for track in found.of("accelerator_throttled") if track.values[0] == 1.0
+    }
+    assert reasons == {"sw_power_cap", "sw_thermal"}
+
+
+@given(st.sets(st.sampled_from(sorted(THROTTLE_REASONS))), st.sampled_from([0, 0x1, 0x2, 0x100]))
+def test_the_bits_of_throttling_are_reasons_one_by_one(reasons: set[str], idle: int) -> None:
+    """Law: each bit is its reason; idle and chosen clocks are none."""
+    bits = sum(THROTTLE_REASONS[reason] for reason in reasons) + idle
+    found = tracks_of(f'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{gpu="1"}} {bits}\n')
+    assert {
+        track.labels["reason"] for track in found.of("accelerator_throttled") if track.values[0]
+    } == reasons
+
+
+def test_an_engines_endpoint_is_no_machine() -> None:
+    """Law: where no name is known nothing is said."""
+    assert (
+        machine_tracks(store_of("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 1\n"), 0)
+        == []
+    )
+
+
+def test_times_are_on_the_runs_clock() -> None:
+    """Law: a stamp is the scrape's, less the offset of the wall clock."""
+    bodies = [at(second, f"node_memory_MemAvailable_bytes {second}\n") for second in (1, 3)]
+    (found,) = machine_tracks(collect(bodies), START)
+    (track,) = found.of("memory_available")
+    assert list(track.times) == [1 * SECOND, 3 * SECOND]
+
+
+@contextmanager
+def serving(token: str | None = None, text: str = "x 1\n") -> Iterator[int]:
+    with Agent("127.0.0.1", 0, lambda: text, token) as agent:
+        thread = threading.Thread(target=agent.serve_forever)
+        thread.start()
+        try:
+            yield agent.server_address[1]
+        finally:
+            agent.shutdown()
+            thread.join()
+
+
+def asked(port: int, path: str = "/metrics", method: str = "GET", **headers: str) -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers.get("Content-Type", ""), answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_agent_serves_the_readings_and_its_time() -> None:
+    """One page, in Prometheus' format, behind its clock."""
+    with serving(text="inferometer_host_memory_available_bytes 5.0\n") as port:
+        status, kind, body = asked(port)
+        assert (status, kind) == (200, CONTENT_TYPE)
+        assert only(tracks_of(body), "memory_available") == [5.0]
+        assert tracks_of(body).of("clock")
+        assert asked(port, "/other")[0] == 404
+        assert asked(port, method="HEAD")[2] == ""
+        assert asked(port, method="POST")[0] == 501
+
+
+@pytest.mark.parametrize(
+    ("given", "status"), [(None, 401), ("Bearer secret", 200), ("Bearer Secret", 401), ("secret", 401)]
+)
+def test_the_agent_shows_nothing_without_its_token(given: str | None, status: int) -> None:
+    """Law: the exact token, or 401 and no reading."""
+    with serving("secret") as port:
+        found = asked(port, **({} if given is None else {"Authorization": given}))
+        assert found[0] == status
+        assert ("x 1" in found[2]) == (status == 200)
+
+
+def test_the_agent_outlives_clients_that_say_nothing_or_rubbish() -> None:
+    """More connections than it serves at a time, and bytes that are no request: the next client is served."""
+    with serving() as port:
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+        for one in silent:
+            one.close()
+        with socket.create_connection(("127.0.0.1", port)) as one:
+            one.sendall(b"\x00\xff" * 100 + b"\r\n\r\n")
+            one.recv(1 << 16)
+        assert asked(port)[0] == 200
+
+
+def test_counters_are_called_so() -> None:
+    """Law: a term is a counter in the text as in the table."""
+    for one in OURS:
+        text = Text()
+        text.add(one.term, 1.0)
+        assert (" counter\n" in str(text)) == (one.term in COUNTERS)
