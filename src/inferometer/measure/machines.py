@@ -133,6 +133,16 @@ class ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedMeter:
+    """A meter that gave no reading in `readings` of those of the measured phase, by its latest reason."""
+
+    meter: str
+    code: str
+    words: str
+    readings: int
+
+
+@dataclass(frozen=True, slots=True)
 class MachineSeen:
     """A machine over the measured phase. `readings`: in it; `dropped`: in the whole run; `longest_gap_s`: between two readings
     that touch it. None: not read, or not known."""
@@ -150,6 +160,7 @@ class MachineSeen:
     traffic: tuple[Traffic, ...]
     roles: tuple[Role, ...]
     accelerators: tuple[Accelerator, ...]
+    failed_meters: tuple[FailedMeter, ...]
 
     @property
     def own(self) -> bool:
@@ -200,6 +211,7 @@ def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
         traffic=_traffic(one, begin, end),
         roles=tuple(_role(one, role, begin, end) for role in _named(one, "role")),
         accelerators=tuple(_accelerator(one, device, begin, end) for device in _devices(one)),
+        failed_meters=_failed_meters(one, begin, end),
     )
 
 
@@ -385,6 +397,21 @@ def _role(one: MachineTracks, role: str, begin: int, end: int) -> Role:
         most_resident=_most(resident),
         own=float(known[-1]) if len(known) else None,
         growth=float(resident[-1] - resident[0]) if len(resident) else None,
+    )
+
+
+def _failed_meters(one: MachineTracks, begin: int, end: int) -> tuple[FailedMeter, ...]:
+    """Each meter by its latest reason, with the readings of all its reasons."""
+    latest: dict[str, MachineTrack] = {}
+    counts: dict[str, int] = {}
+    for track in one.of("meter_failed"):
+        meter, inside = track.labels["meter"], len(_within([track], begin, end))
+        counts[meter] = counts.get(meter, 0) + inside
+        if inside and (meter not in latest or track.times[-1] > latest[meter].times[-1]):
+            latest[meter] = track
+    return tuple(
+        FailedMeter(meter, track.labels["code"], track.labels["words"], counts[meter])
+        for meter, track in sorted(latest.items())
     )
 
 

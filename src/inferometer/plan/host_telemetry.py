@@ -3,23 +3,32 @@
 The keys of a plan are `host_telemetry.enabled`, `.interval_s` and `.power`.
 """
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from inferometer.addresses import secrets_of
 from inferometer.plan.part import SECONDS, Option, Part
 
 AUTO = "auto"
 METERS = ("nvml", "amdsmi", "rapl", "ioreport", "powermetrics")
-"""Meters by name; a wall meter is an http:// or https:// URL, or `command:` and a command."""
-SOURCES = ("http://", "https://", "command:")
+"""Meters by name, of which the first two take numbers of devices (`nvml:0,2`); a wall meter is a URL or `command:` and a
+command that prints watts (telemetry/power/meters.py)."""
+_NAMED = re.compile(rf"({'|'.join(METERS)})|(nvml|amdsmi):\d{{1,3}}(,\d{{1,3}})*|command:.*\S.*", re.DOTALL)
 
 
 def _meter(text: str) -> str:
     meter = text.strip()
-    if meter != AUTO and meter not in METERS and not meter.startswith(SOURCES):
+    if meter == AUTO or _NAMED.fullmatch(meter):
+        return meter
+    if not meter.startswith(("http://", "https://")):
         raise ValueError(
             f"must be {AUTO}, one of {', '.join(METERS)}, the http:// or https:// URL of a wall meter, or command:COMMAND"
+        )
+    if secrets_of(meter):
+        raise ValueError(
+            "must have no password, and a plan is saved to disk: read the meter by command:COMMAND"
         )
     return meter
 

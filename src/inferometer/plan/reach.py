@@ -7,6 +7,7 @@ commands that it would run, whom it would contact and what it would send may be 
 | a tokenizer that does not ship with us         | a file, or a download from Hugging Face               | yes             |
 | the server's URL, headers and body             | whom requests go to, and what else is in them         | no              |
 | key, certificates, metrics                     | files, variables, and whom they are shown to          | no              |
+| meters of power                                | a command that is run, and a URL                      | no              |
 | of a campaign: ways to switch, memory pressure | the shell, other URLs, and a system that may fail     | no              |
 
 A member of a plan that names something outside it belongs here (tests/plan/test_reach.py holds the schema to that).
@@ -43,7 +44,7 @@ def reach(found: Plan | Campaign | Simulated) -> list[Reached]:
     reached = [*_files(plan), *_tokenizer(plan)]
     if isinstance(found, Simulated) or (isinstance(found, Campaign) and found.simulated):
         return reached
-    reached += [*_server(plan), *_metrics(plan)]
+    reached += [*_server(plan), *_metrics(plan), *_meters(plan)]
     if isinstance(found, Campaign):
         reached += _switches(found.switch)
         if found.own_system and OWN_SYSTEM in found.names and plan.target.url is not None:
@@ -124,6 +125,18 @@ def _metrics(plan: Plan) -> Iterator[Reached]:
                 yield place, f"{_as_is(file)} would be read for the connection to {to}"
         if one.tls_verify is False:
             yield place, f"the certificate of {to} would not be verified"
+
+
+def _meters(plan: Plan) -> Iterator[Reached]:
+    """A meter of this machine is a local reading, as its load is; a command is run, and a wall meter is asked."""
+    for meter in plan.host_telemetry.power:
+        if meter.startswith("command:"):
+            yield (
+                "host_telemetry.power",
+                f"would run, at every reading: {_as_is(meter.removeprefix('command:').strip())}",
+            )
+        elif "://" in meter:
+            yield "host_telemetry.power", f"{_as_is(meter)} would be asked for power"
 
 
 def _switches(switching: Switching) -> Iterator[Reached]:

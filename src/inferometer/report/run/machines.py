@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inferometer.documents.results import Axis, Series
 from inferometer.documents.summary import Summary
-from inferometer.measure.machines import Accelerator, MachineSeen
+from inferometer.measure.machines import Accelerator, FailedMeter, MachineSeen
 from inferometer.measure.series import RunSeries
 from inferometer.report.charts import Chart
 from inferometer.report.figures import clean, figure, share
@@ -34,7 +34,12 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
         *(row for device in one.accelerators for row in _accelerator(device)),
         *_traffic(one),
         *_processes(one),
+        *((f"Meter {clean(failed.meter)}: no reading", _why(failed)) for failed in one.failed_meters),
     ]
+
+
+def _why(failed: FailedMeter) -> str:
+    return f"{clean(failed.words)} ({clean(failed.code)}, {figure(failed.readings)} times)"
 
 
 def _readings(one: MachineSeen) -> Iterator[tuple[str, str]]:

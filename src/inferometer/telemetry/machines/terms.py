@@ -25,8 +25,10 @@
 | accelerator_throttled         | level   | 1 or 0; `device`, `reason` of THROTTLE_REASONS                           |
 | accelerator_reasons           | level   | the same reasons as NVML's bits; `device`                                |
 | accelerator_ecc               | counter | uncorrected errors; `device`                                             |
-| power                         | level   | W; `meter`, `scope`, `device`                                            |
+| power                         | level   | W; `meter`, `scope`, `device`, `method` (power/readings.py)              |
 | energy                        | counter | J since some start; the same labels                                      |
+| energy_range                  | level   | J after which that counter starts at 0 again; the same labels            |
+| meter_failed                  | level   | 1; `meter`, `code`, `words`: there is no reading, and why                |
 | clock                         | level   | s since the epoch by the machine's own clock, as it answered             |
 
 Names are families' (a counter's without `_total`). Those of node_exporter and of NVIDIA's DCGM exporter are from their
@@ -79,7 +81,7 @@ def _own(term: str, unit: str = "", *labels: str) -> Name:
     return Name(f"{PREFIX}{term}{unit}", term, keep={label: label for label in labels})
 
 
-_METER = ("meter", "scope", "device")
+_METER = ("meter", "scope", "device", "method")
 OURS = (
     _own("cpu_seconds", "", "mode"),
     _own("cores"),
@@ -110,6 +112,8 @@ OURS = (
     _own("accelerator_ecc", "_errors", "device"),
     _own("power", "_watts", *_METER),
     _own("energy", "_joules", *_METER),
+    _own("energy_range", "_joules", *_METER),
+    _own("meter_failed", "", "meter", "code", "words"),
     _own("clock", "_seconds"),
 )
 """Our own names, which `inferometer telemetry serve` exposes and a run records of this machine."""
@@ -146,20 +150,20 @@ _OF_NODE = (
     Name(
         "node_rapl_package_joules",
         "energy",
-        labels={"meter": "rapl", "scope": "package"},
+        labels={"meter": "rapl", "scope": "package", "method": "counter"},
         keep={"path": "device"},
     ),
     Name(
         "node_rapl_dram_joules",
         "energy",
-        labels={"meter": "rapl", "scope": "memory"},
+        labels={"meter": "rapl", "scope": "memory", "method": "counter"},
         keep={"path": "device"},
     ),
     Name("node_time_seconds", "clock"),
 )
 _MIB, _MHZ = float(1 << 20), 1e6
 _GPU = {"gpu": "device"}
-_BOARD = {"meter": "dcgm", "scope": "accelerator"}
+_BOARD = {"meter": "dcgm", "scope": "accelerator", "method": "counter"}
 _OF_DCGM = (
     Name("DCGM_FI_DEV_FB_USED", "accelerator_memory_used", _MIB, keep=_GPU),
     Name("DCGM_FI_DEV_FB_FREE", "accelerator_memory_free", _MIB, keep=_GPU),
