@@ -5,9 +5,11 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,16 @@ from hypothesis import strategies as st
 from metrics_play import SECOND, START, at, store_of
 from prometheus_client.parser import text_string_to_metric_families
 
+from inferometer.telemetry.accelerator_readings import AcceleratorState
 from inferometer.telemetry.machine import this_machine
 from inferometer.telemetry.machines.agent import CONTENT_TYPE, Agent
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, stalled
+from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, opened
 from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASONS
 from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
 from inferometer.telemetry.metrics.series import collect
+from inferometer.telemetry.power.readings import MeterFailed, PowerReading
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "machines"
 
@@ -207,3 +212,93 @@ def test_counters_are_called_so() -> None:
         text = Text()
         text.add(one.term, 1.0)
         assert (" counter\n" in str(text)) == (one.term in COUNTERS)
+
+
+@dataclass
+class Planted:
+    """A meter that reads what it is told, or fails."""
+
+    readings: list[tuple[PowerReading, ...] | MeterFailed]
+    name: str = "planted"
+
+    def read(self) -> tuple[PowerReading, ...]:
+        """The next."""
+        one = self.readings.pop(0)
+        if isinstance(one, MeterFailed):
+            raise one
+        return one
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def test_a_meter_that_fails_says_why_and_is_read_again() -> None:
+    """Law: no reading is a reason in the record, and what comes back counts again."""
+    reading = PowerReading(
+        meter="planted",
+        scope="accelerator",
+        device="0",
+        watts=40.0,
+        joules=7.0,
+        method="counter",
+        wraps_at=9.0,
+    )
+    part = MeterPart(
+        "x", lambda _: Planted([(reading,), MeterFailed("planted", "vanished", 'it said "no"'), (reading,)])
+    )
+    bodies = []
+    for _ in range(3):
+        text = Text()
+        part(text)
+        bodies.append(str(text))
+    found = tracks_of(*bodies)
+    (power,) = found.of("power", meter="planted", scope="accelerator", device="0", method="counter")
+    assert [int(at) // SECOND for at in power.times] == [0, 2]
+    assert only(found, "energy_range") == [9.0, 9.0]
+    (failed,) = found.of("meter_failed")
+    assert (failed.labels["code"], failed.labels["words"]) == ("vanished", 'planted: it said "no"')
+
+
+def test_two_meters_of_one_kind_are_told_apart() -> None:
+    """Law: two wall meters are two meters."""
+    text = Text()
+    for part in opened([f"command:{sys.executable} -c 'print({watts})'" for watts in (10, 20)]):
+        part(text)
+    found = tracks_of(str(text))
+    assert {one.labels["meter"]: float(one.values[0]) for one in found.of("power")} == {
+        "command": 10.0,
+        "command#2": 20.0,
+    }
+
+
+def test_a_state_of_an_accelerator_is_terms() -> None:
+    """Law: what is known has a line in common units, what is not has none; each reason is there or not."""
+
+    class Boards:
+        """One board."""
+
+        def read(self) -> tuple[AcceleratorState, ...]:
+            """Its state."""
+            return (
+                AcceleratorState(
+                    "0",
+                    "nvidia",
+                    "H100",
+                    memory_used_bytes=5,
+                    utilisation_percent=50.0,
+                    throttle=("hw_thermal",),
+                ),
+            )
+
+        def close(self) -> None:
+            """Nothing."""
+
+    text = Text()
+    AcceleratorPart(Boards)(text)
+    found = tracks_of(str(text))
+    assert only(found, "accelerator", device="0", vendor="nvidia", name="H100") == [1.0]
+    assert only(found, "accelerator_busy") == [0.5]
+    assert not found.of("accelerator_hertz")
+    assert {
+        one.labels["reason"]: one.values[0] for one in found.of("accelerator_throttled") if one.values[0]
+    } == {"hw_thermal": 1.0}

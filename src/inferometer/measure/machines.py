@@ -19,12 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from inferometer.measure.energy_figure import EnergyFigure
+from inferometer.measure.machine_energy import machine_energy
 from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.samples import Samples
 from inferometer.telemetry.machines.terms import THROTTLE_REASONS
 from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTrack, MachineTracks
 from inferometer.units import NS_PER_MS, NS_PER_S
@@ -161,6 +164,7 @@ class MachineSeen:
     roles: tuple[Role, ...]
     accelerators: tuple[Accelerator, ...]
     failed_meters: tuple[FailedMeter, ...]
+    energy: tuple[EnergyFigure, ...] = ()
 
     @property
     def own(self) -> bool:
@@ -186,12 +190,19 @@ class MachineSeen:
         return bool(self.throttle_reasons) if says else None
 
 
-def machines_seen(machines: Sequence[MachineTracks], record: Record) -> tuple[MachineSeen, ...]:
-    """All machines over the measured phase of a record; none where nothing was sent."""
+def machines_seen(
+    machines: Sequence[MachineTracks], record: Record, samples: Samples
+) -> tuple[MachineSeen, ...]:
+    """All machines over the measured phase of a record; none where nothing was sent. `samples` of that record."""
     if not machines or not record.measured.any():
         return ()
     begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
-    return tuple(machine_seen(one, begin, end) for one in machines) if end > begin else ()
+    if end <= begin:
+        return ()
+    return tuple(
+        replace(machine_seen(one, begin, end), energy=machine_energy(one, samples, begin, end))
+        for one in machines
+    )
 
 
 def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:

@@ -293,7 +293,7 @@ def measure(
         itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
         distributions=distributions(samples),
         refusals=refusals(record),
-        machines=machines_seen(machines, record),
+        machines=machines_seen(machines, record, samples),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inferometer.documents.results import Axis, Series
 from inferometer.documents.summary import Summary
+from inferometer.measure.energy_figure import EnergyFigure
 from inferometer.measure.machines import Accelerator, FailedMeter, MachineSeen
 from inferometer.measure.series import RunSeries
 from inferometer.report.charts import Chart
@@ -34,8 +35,69 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
         *(row for device in one.accelerators for row in _accelerator(device)),
         *_traffic(one),
         *_processes(one),
+        *(row for energy in one.energy for row in _energy(energy)),
         *((f"Meter {clean(failed.meter)}: no reading", _why(failed)) for failed in one.failed_meters),
     ]
+
+
+def _energy(one: EnergyFigure) -> Iterator[tuple[str, str]]:
+    """Energy with its method and validity, the power while idle, and what a token took."""
+    devices = f"{len(one.devices)} devices" if len(one.devices) > 1 else clean(one.devices[0])
+    what = f"{clean(one.meter)}, {_SCOPES[one.scope]} ({devices})"
+    if one.joules is None or one.method is None:
+        yield f"Energy by {what}", f"none: {_REASONS.get(one.reason or '', one.reason or 'unknown')}"
+        return
+    gap = "" if one.largest_gap_s is None else f", at most {figure(one.largest_gap_s, 3)} s between readings"
+    doubt = "" if one.valid else f"; NOT VALID, the limit is {figure(one.largest_gap_limit_s, 3)} s"
+    yield (
+        f"Energy by {what}",
+        f"{figure(one.joules)} J in {figure(one.duration_s)} s, {_METHODS[one.method]}{gap}{doubt}",
+    )
+    idle = "" if one.idle_w is None else f"; {figure(one.idle_w, 3)} W before the load"
+    part = "" if one.idle_share is None else f", {share(one.idle_share)} of it"
+    yield "Mean power by it", f"{figure(one.mean_w)} W{idle}{part}"
+    if one.other_joules is not None:
+        yield "The same by its power", f"{figure(one.other_joules)} J"
+    for name, unit, ratio in (
+        ("Energy per output token", "J", one.joules_per_output_token),
+        ("Energy per token, prompts included", "J", one.joules_per_total_token),
+        ("Output tokens per second and watt", "tokens/s/W", one.output_tokens_per_s_per_w),
+    ):
+        if ratio is not None:
+            ends = ratio.interval
+            known = (
+                f" (95 % interval {figure(ends[0])} to {figure(ends[1])})"
+                if ends is not None
+                else f" (no interval: {_WITHHELD.get(ratio.withheld or '', ratio.withheld or 'unknown')})"
+            )
+            yield name, f"{figure(ratio.value)} {unit}{known}"
+
+
+_SCOPES = {
+    "accelerator": "accelerators",
+    "package": "processor packages",
+    "memory": "memory of processors",
+    "machine": "the whole machine",
+    "other": "a part of a package",
+}
+_METHODS = {
+    "counter": "by its counter",
+    "power": "by power at instants, trapezoids",
+    "mean": "by mean power between readings",
+}
+_REASONS = {
+    "no_readings": "it gave no readings of that kind",
+    "too_few": "fewer than two readings",
+    "not_covered": "no reading before the load, or none behind it",
+    "counter_reset": "its counter went backwards",
+    "counter_stuck": "its counter never moved",
+}
+_WITHHELD = {
+    "memory_unknown": "how long the load remembers is not known",
+    "few_blocks": "the run is too short",
+    "few_tokens": "too few tokens",
+    "wide": "it would reach 0",
+}
 
 
 def _why(failed: FailedMeter) -> str:

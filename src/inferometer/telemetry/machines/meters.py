@@ -6,6 +6,7 @@ missing. It is tried again at the next reading, since one that answered once may
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
@@ -21,10 +22,11 @@ _MHZ = 1e6
 
 
 class MeterPart:
-    """One meter. `open_it` may raise MeterFailed, and is asked again until it gives one."""
+    """One meter. `open_it` may raise MeterFailed, and is asked again until it gives one. `mark`: tells it from another meter of
+    the same name."""
 
-    def __init__(self, spec: str, open_it: Callable[[str], Meter]) -> None:
-        self._spec, self._open = spec, open_it
+    def __init__(self, spec: str, open_it: Callable[[str], Meter], mark: str = "") -> None:
+        self._spec, self._open, self._mark = spec, open_it, mark
         self._meter: Meter | None = None
 
     def __call__(self, found: Text) -> None:
@@ -35,10 +37,17 @@ class MeterPart:
             readings = self._meter.read()
         except MeterFailed as failure:
             words = str(failure)[:SHOWN_OF_A_REASON]
-            found.add("meter_failed", 1, {"meter": failure.meter, "code": failure.code, "words": words})
+            found.add(
+                "meter_failed", 1, {"meter": failure.meter + self._mark, "code": failure.code, "words": words}
+            )
             return
         for one in readings:
-            labels = {"meter": one.meter, "scope": one.scope, "device": one.device, "method": one.method}
+            labels = {
+                "meter": one.meter + self._mark,
+                "scope": one.scope,
+                "device": one.device,
+                "method": one.method,
+            }
             found.add("power", one.watts, labels)
             found.add("energy", one.joules, labels)
             found.add("energy_range", one.wraps_at, labels)
@@ -81,4 +90,10 @@ def _share(percent: float | None) -> float | None:
 def opened(meters: Sequence[str]) -> Sequence[Part]:
     """The accelerators, and these meters; `auto` is each that this machine seems to have."""
     named = [one for spec in meters for one in (available() if spec == AUTO else (spec,))]
-    return (AcceleratorPart(), *(MeterPart(spec, open_meter) for spec in dict.fromkeys(named)))
+    seen: Counter[str] = Counter()
+    parts: list[Part] = [AcceleratorPart()]
+    for spec in dict.fromkeys(named):
+        kind = spec.partition(":")[0].replace("https", "http")
+        seen[kind] += 1
+        parts.append(MeterPart(spec, open_meter, f"#{seen[kind]}" if seen[kind] > 1 else ""))
+    return parts

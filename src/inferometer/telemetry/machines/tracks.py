@@ -37,7 +37,7 @@ class MachineTrack:
 class MachineTracks:
     """One machine, as one endpoint has it. `exporter`: whose names most of its terms have; `times` of its good scrapes;
     `latencies` of these in ns, -1 where not known; `dropped`: scrapes that gave nothing; `offset_ns`: from
-    the run's clock to this machine's wall clock."""
+    the run's clock to this machine's wall clock; `idle_until`: its last reading before anything was sent."""
 
     url: str
     exporter: str
@@ -46,6 +46,7 @@ class MachineTracks:
     dropped: int
     offset_ns: int
     tracks: tuple[MachineTrack, ...]
+    idle_until: int | None = None
 
     def of(self, term: str, **labels: str) -> list[MachineTrack]:
         """The tracks of a term that have these labels."""
@@ -86,7 +87,14 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
         dropped=sum(drops.count for drops in endpoint.drops.values()),
         offset_ns=offset_ns,
         tracks=tuple(tracks),
+        idle_until=_idle_until(endpoint, offset_ns),
     )
+
+
+def _idle_until(endpoint: Endpoint, offset_ns: int) -> int | None:
+    """The last reading that the scraper made before it was told that a phase begins."""
+    before = [at for at, phase in zip(endpoint.times, endpoint.phases, strict=True) if phase == "baseline"]
+    return before[-1] - offset_ns if before else None
 
 
 def _labels(name: Name, labels: Mapping[str, str]) -> Labels:
