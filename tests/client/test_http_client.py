@@ -38,6 +38,17 @@ def test_a_request_arrives_as_it_was_meant() -> None:
     assert empty["headers"]["content-length"] == "0"
 
 
+def test_a_body_of_another_kind_is_called_so() -> None:
+    """Bytes go as they are, under the Content-Type that the client's headers name."""
+    with scripted(echo) as peer:
+        headers = {"Host": "h", "Content-Type": "application/x-protobuf"}
+        with Client("127.0.0.1", peer.port, headers, timeout_s=20) as one:
+            got = one.request("POST", "/v1/metrics", b"\n\x00").json()
+    assert got["headers"]["content-type"] == "application/x-protobuf"
+    assert got["headers"]["content-length"] == "2"
+    assert peer.seen[0].body == b"\n\x00"
+
+
 def test_a_connection_is_kept_and_a_closed_one_replaced() -> None:
     """Three requests take two connections where the server closes the first after its second answer; none fails."""
 

@@ -139,7 +139,8 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None
     ) -> Response:
-        """One request, with a body of JSON if any. `timeout_s`: another than the client's. Raises Unanswered."""
+        """One request, with a body of JSON if any, unless the client's headers name another Content-Type. `timeout_s`: another
+        than the client's. Raises Unanswered."""
         began = time.monotonic_ns()
         until = began + int((self._timeout_s if timeout_s is None else timeout_s) * 1e9)
         wire = self._wire(method, path, body)
@@ -159,7 +160,7 @@ class Client:
     def _wire(self, method: str, path: str, body: bytes | None) -> bytes:
         lines = dict(self._headers)
         if body is not None:
-            lines["Content-Type"] = "application/json"
+            lines.setdefault("Content-Type", "application/json")
         if body is not None or method != "GET":
             lines["Content-Length"] = str(len(body or b""))
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
