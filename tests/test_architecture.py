@@ -36,13 +36,16 @@ ALLOWED: dict[str, set[str]] = {
         "client", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
         "simulation", "telemetry", "workload",
     },
+    "exports": {
+        "client", "documents", "engines", "journal", "measure", "metrics", "report", "run", "telemetry",
+    },
     "studies": {
         "calibration", "client", "documents", "drive", "engines", "journal", "judge", "measure", "metrics", "plan",
         "procedures", "report", "run", "server", "simulation", "telemetry", "workload",
     },
     "cli": {
-        "documents", "drive", "engines", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies",
-        "telemetry", "workload",
+        "documents", "drive", "engines", "exports", "journal", "judge", "plan", "report", "run", "server", "simulation",
+        "studies", "telemetry", "workload",
     },
     "addresses": set(),
     "errors": set(),

@@ -22,6 +22,7 @@ from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.cross_validate import command as cross_validate_command
 from inferometer.cli.detect import command as detect_command
 from inferometer.cli.doctor import command as doctor_command
+from inferometer.cli.export import command as export_command
 from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.procedure import command as procedure_command
 from inferometer.cli.report import command as report_command
@@ -33,6 +34,8 @@ from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.summary import SCHEMA as SUMMARY
 from inferometer.documents.workload import NAMES, requirement
 from inferometer.errors import InstrumentError, MachineError, PeerError, PlanError, RecordError
+from inferometer.exports import metric_rows, request_rows
+from inferometer.exports.formats import FORMATS
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.comparison import equivalence
 from inferometer.judge.comparison.compare import DECIDING, FIGURES
@@ -126,6 +129,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             compliance_command,
             doctor_command,
             report_command,
+            export_command,
             rerun_command,
             procedure_command,
             compare_command,
@@ -252,6 +256,17 @@ def test_the_columns_and_the_header_of_a_workload_file_are_told() -> None:
     page = text("docs/workload-files.md")
     assert all(f"inferometer workload {name}" in page for name in workload_command.commands)
     assert workload_file.VERSION in page
+
+
+def test_every_format_and_column_of_an_export_is_told() -> None:
+    """Each format has its row with its file, and each column of a table its meaning."""
+    page = text("docs/exports.md")
+    for one in FORMATS.values():
+        (row,) = re.findall(rf"^\| `{one.name}` \| {re.escape(one.means)}.* \| .* \|$", page, re.MULTILINE)
+        assert one.file in row
+    for column in (*request_rows.COLUMNS, *metric_rows.COLUMNS):
+        assert f"| `{column.name}` | {column.means} |" in page
+    assert all(f"`{column.name}`" in page for column in (request_rows.EVENT_TIMES, request_rows.ANSWER))
 
 
 def test_the_page_on_compliance_has_labels_states_and_declarations_as_they_are() -> None:

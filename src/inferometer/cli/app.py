@@ -28,6 +28,7 @@ COMMANDS = {
     "serve": "Run the reference server.",
     "rerun": "Repeat the run or campaign of a report.",
     "report": "Write the reports of a run again.",
+    "export": "Export a run in the formats of other programs.",
     "compliance": "Check a run against the IETF draft's rules, or list the rules.",
     "metrics": "Server metrics: exports from raw scrapes.",
     "telemetry": "The state of this machine, for a run on another one.",

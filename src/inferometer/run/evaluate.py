@@ -27,6 +27,7 @@ from inferometer.measure.lengths import Probed
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import COLUMNS, Record, Replay
 from inferometer.measure.request_times import RequestTimes, request_times
+from inferometer.measure.samples import Samples
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
@@ -165,10 +166,14 @@ def _assess(folder: RunFolder) -> Assessment:
 
 def requests_of(folder: RunFolder) -> RequestTimes:
     """The successful requests of a sealed run, as `assess` has them. Raises RecordError."""
+    samples = samples_in(folder)
+    return request_times(samples.record, samples)
+
+
+def samples_in(folder: RunFolder) -> Samples:
+    """The samples of a sealed run, with its record. Raises RecordError."""
     facts = read_facts(folder)
-    plan = as_measured(saved.read(folder.plan), facts)
-    record = _record(folder, facts)
-    return request_times(record, samples_of(plan, record))
+    return samples_of(as_measured(saved.read(folder.plan), facts), _record(folder, facts))
 
 
 def _unmeasured(folder: RunFolder) -> pa.Table:
