@@ -104,6 +104,10 @@ class Format:
 
 _REGISTERED = (
     Format(
+        "llm-d", "file", "llmd:render_yaml", "llm-d Benchmark Report 0.2, as YAML", "benchmark-report.yaml"
+    ),
+    Format("llm-d-json", "file", "llmd:render_json", "the same as JSON", "benchmark-report.json"),
+    Format(
         "requests-csv",
         "file",
         "request_rows:render_csv",
