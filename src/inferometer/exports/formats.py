@@ -108,6 +108,21 @@ _REGISTERED = (
     ),
     Format("llm-d-json", "file", "llmd:render_json", "the same as JSON", "benchmark-report.json"),
     Format(
+        "prometheus",
+        "file",
+        "prometheus:render",
+        "text for the textfile collector of node_exporter",
+        "inferometer.prom",
+    ),
+    Format(
+        "remote-write",
+        "push",
+        "remote_write:render",
+        "Prometheus remote write 1.0",
+        push="remote_write:PUSH",
+        needs_endpoint=True,
+    ),
+    Format(
         "requests-csv",
         "file",
         "request_rows:render_csv",
