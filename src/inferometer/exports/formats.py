@@ -158,6 +158,13 @@ _REGISTERED = (
     ),
     Format("metrics-csv", "file", "metric_rows:render_csv", "one row per metric", "metrics.csv"),
     Format("metrics-parquet", "file", "metric_rows:render_parquet", "one row per metric", "metrics.parquet"),
+    Format(
+        "grafana",
+        "static",
+        "grafana:render",
+        "a Grafana dashboard",
+        "grafana-dashboard.json",
+    ),
 )
 
 FORMATS: Mapping[str, Format] = {one.name: one for one in _REGISTERED}
