@@ -1,7 +1,7 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format fuzz floors lock audit release engines test-engines campaign bench soak bench-peers \
+.PHONY: help run test test-fast lint format fuzz floors lock audit release engines test-engines test-trackers campaign bench soak bench-peers \
 	setup clean
 
 PYTHON ?= python3
@@ -95,6 +95,17 @@ engines: $(STAMP) ## Set up the real engines that the tests measure, in .engines
 test-engines: engines ## Measure the real engines
 	INFEROMETER_REQUIRE_ENGINES=1 $(VENV)/bin/python -m pytest tests/engines
 
+.trackers/.installed: pyproject.toml Makefile requirements/dev.txt
+	$(PYTHON) -m venv .trackers
+	.trackers/bin/python -m $(LOCKED) --requirement requirements/dev.txt
+	.trackers/bin/python -m $(EDITABLE)
+	.trackers/bin/python -m pip install --quiet --disable-pip-version-check '.[mlflow,wandb]' sqlalchemy alembic pandas
+	.trackers/bin/python -m $(EDITABLE)
+	@touch $@
+
+test-trackers: .trackers/.installed ## Test the exports to MLflow and W&B, whose libraries this installs in .trackers; takes a while
+	.trackers/bin/python -m pytest -rs tests/exports
+
 campaign: engines ## The campaigns of docs/examples: the reference engine, then vLLM (ARGS: one of them); some 85 minutes
 	$(VENV)/bin/python -m scripts.campaign $(ARGS)
 
@@ -108,4 +119,4 @@ bench-peers: $(STAMP) ## Set up the tools that others measure with, in .peers; t
 	$(VENV)/bin/python scripts/peers/setup.py
 
 clean: ## Remove the environment and caches, keep runs
-	rm -rf $(VENV) .floors .release .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .floors .release .trackers .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -158,6 +158,8 @@ _REGISTERED = (
     ),
     Format("metrics-csv", "file", "metric_rows:render_csv", "one row per metric", "metrics.csv"),
     Format("metrics-parquet", "file", "metric_rows:render_parquet", "one row per metric", "metrics.parquet"),
+    Format("mlflow", "tracker", "mlflow_run:log", "a run in MLflow", extra="mlflow", needs_endpoint=True),
+    Format("wandb", "tracker", "wandb_run:log", "a run in Weights & Biases", extra="wandb"),
     Format(
         "grafana",
         "static",
