@@ -11,6 +11,7 @@ from inferometer import foreign_json, whole_file
 from inferometer.calibration import certificate
 from inferometer.drive import exchange, probe, worker_pool
 from inferometer.drive.answer_limits import UNLESS_SET
+from inferometer.exports import push
 from inferometer.foreign_tables import limits
 from inferometer.plan import document
 from inferometer.plan.target import Target
@@ -39,6 +40,7 @@ TOLD: dict[str, list[str | int]] = {
     "what a wall meter": [http.LARGEST, f"{http.TIMEOUT_S:g} s", command_output.LARGEST, f"{command.TIMEOUT_S:g} s"],
     "a sample of powermetrics": [powermetrics.LARGEST],
     "a driver that hangs": [f"after {bounded_calls.TIMEOUT_S:g} s"],
+    "a receiver of an export": [push.LARGEST_ANSWER, f"{push.Destination('').timeout_s:g} s"],
     "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
     "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],
     "a document": [whole_file.MOST],
