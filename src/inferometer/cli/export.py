@@ -37,7 +37,8 @@ EXAMPLES = (
     cls=GroupedOption,
     type=click.Choice(list(FORMATS)),
     required=True,
-    help="What to write: " + "; ".join(f"{one.name}, {one.means}" for one in FORMATS.values()) + ".",
+    metavar="NAME",
+    help="One of " + ", ".join(f"{one.name} ({one.means})" for one in FORMATS.values()) + ".",
 )
 @click.option(
     "--out",

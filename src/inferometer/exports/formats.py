@@ -120,7 +120,7 @@ _REGISTERED = (
         "otlp-json",
         "file",
         "otlp:render_json",
-        "the same as OTLP JSON, one line",
+        "the same as OTLP JSON, on one line",
         "metrics.otlp.jsonl",
         push="otlp:JSON_PUSH",
         extra="otlp",
