@@ -1,0 +1,1 @@
+"""Results over time: whether the newest ones are worse than those before, and where levels changed."""
