@@ -18,6 +18,7 @@ from inferometer.plan.target import Target
 from inferometer.protocol import http_response
 from inferometer.run import target
 from inferometer.studies import engine_client
+from inferometer.studies.history import lines
 from inferometer.telemetry.metrics import fetch, record, series
 from inferometer.telemetry.power import bounded_calls, command, command_output, http, powermetrics
 from inferometer.workload import prompt_file, tokenizer_file
@@ -51,6 +52,7 @@ TOLD: dict[str, list[str | int]] = {
     "a row of a dataset": [f"{rows._LONGEST:,} characters"],
     "a trace, a record": [source.UNPACKED, f"{source.UNPACKED_TIMES:,} times", record.UNPACKED,
                           f"{record.UNPACKED_TIMES:,} times"],
+    "an import of results": [whole_file.MOST, lines.LONGEST, f"{lines.MOST:,}"],
     "a tokenizer's file": [tokenizer_file.MOST_BYTES, certificate.MOST_BYTES],
 }  # fmt: skip
 """By the beginning of a row: what it says, in words or in bytes."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from inferometer import __version__
+from inferometer.documents.campaign import Campaign
 from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.workload import UNDECLARED_KINDS
@@ -103,8 +104,12 @@ def _files(side: str) -> Iterator[Path]:
 
 
 def read(path: Path) -> Repeat:
-    """One campaign, from its document. Raises RecordError."""
-    document = read_held(path)
+    """One campaign, from its document, held against its runs. Raises RecordError."""
+    return repeat_of(read_held(path), path)
+
+
+def repeat_of(document: Campaign, path: Path) -> Repeat:
+    """One campaign, by the document that `path` holds. Raises RecordError for one that is redacted, or measured nothing."""
     if document.redacted or document.reproduction.plan_file == WITHHELD:
         raise RecordError(f"{path}: is redacted, so figures are missing: compare the campaign itself")
     file = document.reproduction.plan_file

@@ -79,10 +79,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison's document, and whether measuring was interrupted."""
+    """A comparison's document, whether measuring was interrupted, and the folder of what was measured, if that was done."""
 
     document: ComparisonDocument
     interrupted: bool = False
+    folder: Path | None = None
 
     @property
     def exit_code(self) -> int:
@@ -213,13 +214,13 @@ def refuse_copies(sides: Sequence[Sequence[RunFacts]]) -> None:
 def read(path: Path) -> Run:
     """One run's folder. Raises RecordError."""
     folder = RunFolder.open(path)
-    plan, run, summary = saved.read(folder.plan), read_facts(folder), _summary(folder)
+    plan, run, summary = saved.read(folder.plan), read_facts(folder), summary_of(folder)
     check_of_one_run(folder, plan, run)
     if (summary.run.id, summary.run.plan_hash) != (run.id, run.plan_hash):
         raise RecordError(
             f"{path / 'summary.json'}: is of another run than {folder.facts}; {_remedy(folder)}"
         )
-    tokens, verdict = summary.tokens, summary.verdict
+    verdict = summary.verdict
     facts = RunFacts(
         id=summary.run.id,
         seed=plan.workload.seed,
@@ -232,22 +233,29 @@ def read(path: Path) -> Run:
         fingerprint=summary.workload.fingerprint,
         plan=plan,
         sut=summary.sut,
-        tokens=TokenCounting(
-            tokens.tokenizer.method,
-            # Whoever sized the prompts: without a declared tokenizer it is the server that counts.
-            "server" if tokens.tokenizer.kind in UNDECLARED_KINDS else tokens.tokenizer.name,
-            tokens.count_source,
-            tokens.itl_method,
-        ),
+        tokens=counting_of(summary),
         instrument=Instrument(str(run.timestamp_source), summary.version),
     )
     record = Record.from_tables(record_parts(folder.record, COLUMNS), read_table(folder.pulse, PULSE))
     values = _values(summary)
-    reference = tokens.tokenizer.method == "reference"
+    reference = summary.tokens.tokenizer.method == "reference"
     return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference))
 
 
-def _summary(folder: RunFolder) -> Summary:
+def counting_of(summary: Summary) -> TokenCounting:
+    """How a run counted tokens."""
+    tokens = summary.tokens
+    return TokenCounting(
+        tokens.tokenizer.method,
+        # Whoever sized the prompts: without a declared tokenizer it is the server that counts.
+        "server" if tokens.tokenizer.kind in UNDECLARED_KINDS else tokens.tokenizer.name,
+        tokens.count_source,
+        tokens.itl_method,
+    )
+
+
+def summary_of(folder: RunFolder) -> Summary:
+    """The summary of a run. Raises RecordError, which names the remedy."""
     path = folder.path / "summary.json"
     try:
         return from_json(whole_file.read(path), Summary, SUMMARY_SCHEMA, str(path))
@@ -406,4 +414,4 @@ def compare_live(
     if not series.rounds:
         raise KeyboardInterrupt
     compared = compare_folders(series.texts(), question, [side.name for side in series.sides])
-    return Compared(compared.document, series.interrupted)
+    return Compared(compared.document, series.interrupted, series.sides[0].parent)

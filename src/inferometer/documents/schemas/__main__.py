@@ -16,6 +16,7 @@ from inferometer.documents.cross_validation import CrossValidation
 from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.fit import FitDocument
+from inferometer.documents.history import HistoryCheck, HistoryEntry
 from inferometer.documents.part import json_schema
 from inferometer.documents.summary import Summary
 
@@ -33,6 +34,8 @@ DOCUMENTS: dict[str, type] = {
     "bench-comparison": BenchComparison,
     "agentic": Agentic,
     "cross-validation": CrossValidation,
+    "history-entry": HistoryEntry,
+    "history-check": HistoryCheck,
 }
 """By the name of the file."""
 

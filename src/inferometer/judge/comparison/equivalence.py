@@ -129,7 +129,7 @@ def pairs(sides: Sides) -> list[tuple[int, ...]] | None:
 
 def differences(sides: Sides) -> tuple[ConfigurationDifference, ...]:
     """Where plans and declarations differ, with the values met on each side (6.4's last item)."""
-    spread = [[_flat(_configuration(run)) for run in side] for side in sides]
+    spread = [[leaves(_configuration(run)) for run in side] for side in sides]
     keys = sorted({key for side in spread for run in side for key in run})
     found = []
     for key in keys:
@@ -143,7 +143,7 @@ def differences(sides: Sides) -> tuple[ConfigurationDifference, ...]:
 
 def forbidden(plans: Sequence[Plan]) -> list[str]:
     """Keys in which plans differ that 6.1 wants the same, before anything is measured: load, workload, boundary."""
-    flat = [_flat({"load": _load_of(one), "workload": _requests_of(one)}) for one in plans]
+    flat = [leaves({"load": load_of(one), "workload": requests_of(one)}) for one in plans]
     keys = sorted({key for one in flat for key in one})
     found = [key for key in keys if any(one.get(key) != flat[0].get(key) for one in flat[1:])]
     boundaries = {one.sut.boundary for one in plans} - {None}
@@ -167,7 +167,7 @@ def _workload(sides: Sides) -> Item:
         differing = tuple(runs[0].seed for runs in groups if len({run.fingerprint for run in runs}) > 1)
         if any(run.fingerprint is None for runs in groups for run in runs):
             # Of a trace that was not gone through to its end, the plans alone can tell.
-            requested = {_key(_requests_of(run.plan)) for side in sides for run in side}
+            requested = {_key(requests_of(run.plan)) for side in sides for run in side}
             status, why = "declared" if len(requested) == 1 else "violated", "plans"
         elif differing:
             status, why, apart = "violated", "fingerprints", differing
@@ -223,11 +223,12 @@ def accelerators(side: Sequence[RunFacts]) -> int | None:
 
 
 def _load(sides: Sides) -> Item:
-    item = _same("load", sides, lambda run: _load_of(run.plan))
+    item = _same("load", sides, lambda run: load_of(run.plan))
     return Item("load", "6.1", "MUST", item.status, item.facts)
 
 
-def _load_of(plan: Plan) -> Data:
+def load_of(plan: Plan) -> Data:
+    """What a plan says of when requests are sent, except how many and for how long."""
     names = ("model", "concurrency", "rate", "users", "user_rate", "arrival", "burstiness")
     load, trace = part_values(plan.load), None
     if plan.trace is not None:
@@ -239,7 +240,7 @@ def _load_of(plan: Plan) -> Data:
 
 
 def _same(code: str, sides: Sides, part: Callable[[RunFacts], Data]) -> Item:
-    flat = [[_flat(part(run)) for run in side] for side in sides]
+    flat = [[leaves(part(run)) for run in side] for side in sides]
     first = flat[0][0]
     names = sorted({key for side in flat for run in side for key in run})
     apart = tuple(
@@ -251,12 +252,12 @@ def _same(code: str, sides: Sides, part: Callable[[RunFacts], Data]) -> Item:
 def _specification(run: RunFacts) -> Data:
     target = part_values(run.plan.target)
     return {
-        "workload": _requests_of(run.plan),
+        "workload": requests_of(run.plan),
         "target": {name: target[name] for name in ("api", "stream", "extra_body")},
     }
 
 
-def _requests_of(plan: Plan) -> Data:
+def requests_of(plan: Plan) -> Data:
     """What a plan says of its requests, except the seed and the places of files, which their hashes stand for."""
     return _without(part_values(plan.workload), "seed", "prompts", "file")
 
@@ -345,12 +346,12 @@ def _configuration(run: RunFacts) -> Data:
     return {name: plan.get(name) for name in COMPARED} | observed
 
 
-def _flat(value: object, key: str = "") -> dict[str, object]:
+def leaves(value: object, key: str = "") -> dict[str, object]:
     """The leaves by their dotted keys."""
     if isinstance(value, Mapping) and value:
         inner: dict[str, object] = {}
         for name, one in value.items():
-            inner |= _flat(one, f"{key}.{name}" if key else str(name))
+            inner |= leaves(one, f"{key}.{name}" if key else str(name))
         return inner
     return {key: value}
 

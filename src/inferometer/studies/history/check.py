@@ -1,0 +1,270 @@
+"""The newest result against the comparable VALID ones before it: which those are, and what the statistics say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from inferometer import __version__
+from inferometer.documents.history import (
+    CHECK_SCHEMA,
+    ChangePoint,
+    CheckedFigure,
+    CheckedResult,
+    CheckMethod,
+    CheckOutcome,
+    EntryKind,
+    HistoryCheck,
+    HistoryFigure,
+    Incomparable,
+    NumberedEntry,
+    RecentResults,
+    VersionChange,
+)
+from inferometer.errors import PlanError, Problem
+from inferometer.judge.history import regression
+from inferometer.judge.history.regression import FigureFinding, FigureSeries, Sensitivity
+from inferometer.studies.history import selection
+from inferometer.studies.history.conditions import UNDECLARED
+
+EXIT_CODES: dict[CheckOutcome, int] = {"no_regression": 0, "too_little": 4, "regression": 6}
+CHECKED: tuple[EntryKind, ...] = ("run", "test", "bench")
+"""Kinds that are checked: a comparison has its own outcome."""
+MOST_LISTED = 10
+"""Results that are named with the reason why they are not comparable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `number`: which entry, None: all of the newest result; `metrics`: what decides, () for the usual;
+    `start`: the first entry of the history that counts; `ignored`: conditions that need not agree; `long` to `seed`: see
+    Sensitivity."""
+
+    number: int | None = None
+    kind: EntryKind | None = None
+    metrics: tuple[str, ...] = ()
+    start: int | None = None
+    ignored: tuple[str, ...] = ()
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+
+
+@dataclass(slots=True)
+class _Subject:
+    """A result in the making: the entries it stands against, and its series."""
+
+    at: NumberedEntry
+    before: list[NumberedEntry]
+    incomparable: list[Incomparable]
+    series: dict[str, tuple[HistoryFigure, list[NumberedEntry], FigureSeries]] = field(default_factory=dict)
+    short: list[CheckedFigure] = field(default_factory=list)
+
+
+def check(entries: Sequence[NumberedEntry], question: Question) -> HistoryCheck:
+    """The check. Raises PlanError for entries and figures that there are not."""
+    subjects = [_subject(one, entries, question) for one in _subjects(entries, question)]
+    _known_metrics(subjects, question)
+    for number, subject in enumerate(subjects):
+        if selection.usable(subject.at.entry):
+            _collect(subject, str(number), question)
+    series = [one for subject in subjects for _, _, one in subject.series.values()]
+    found = {one.series.name: one for one in regression.examine(series, question.sensitivity)}
+    results = tuple(_result(one, found) for one in subjects)
+    return HistoryCheck(
+        schema=CHECK_SCHEMA,
+        version=__version__,
+        outcome=_outcome(results),
+        results=results,
+        method=_method(question),
+    )
+
+
+def _subjects(entries: Sequence[NumberedEntry], question: Question) -> list[NumberedEntry]:
+    if question.number is not None:
+        one = selection.numbered(entries, question.number)
+        if one.entry.kind not in CHECKED:
+            raise PlanError(
+                [Problem("N", "is a comparison, which has its own outcome: name a run, test or bench")]
+            )
+        return [one]
+    kinds = CHECKED if question.kind is None else (question.kind,)
+    found = selection.Filters().of(one for one in entries if one.entry.kind in kinds)
+    if not found:
+        raise PlanError([Problem("history", "holds no result that can be checked")])
+    newest = found[-1].entry
+    return [one for one in found if (one.entry.kind, one.entry.id) == (newest.kind, newest.id)]
+
+
+def _subject(one: NumberedEntry, entries: Sequence[NumberedEntry], question: Question) -> _Subject:
+    before: list[NumberedEntry] = []
+    apart: list[Incomparable] = []
+    for other in selection.same_kind(one, entries):
+        if other.number == one.number:
+            break
+        if question.start is not None and other.number < question.start:
+            continue
+        keys = selection.differing(one.entry.conditions, other.entry.conditions, question.ignored)
+        if keys or not selection.usable(other.entry):
+            apart.append(Incomparable(other.number, keys))
+        else:
+            before.append(other)
+    return _Subject(one, before, apart)
+
+
+def _known_metrics(subjects: Sequence[_Subject], question: Question) -> None:
+    for name in question.metrics:
+        if not any(selection.figure_of(one.at.entry, name) for one in subjects):
+            names = sorted({each.name for one in subjects for each in one.at.entry.figures})
+            raise PlanError(
+                [
+                    Problem(
+                        "--metric",
+                        f"the result has no figure {name[:60]!r}; it has {', '.join(names) or 'none'}",
+                    )
+                ]
+            )
+
+
+def _collect(subject: _Subject, prefix: str, question: Question) -> None:
+    """The series of each figure with a direction; those that are too short apart."""
+    entry = subject.at.entry
+    for one in entry.figures:
+        if one.better is None:
+            continue
+        deciding = one.deciding
+        if question.metrics:
+            deciding = any(name in (one.name, f"{entry.part}.{one.name}") for name in question.metrics)
+        found = [
+            (other, each)
+            for other in subject.before
+            for each in other.entry.figures
+            if (each.name, each.unit, each.scale) == (one.name, one.unit, one.scale)
+        ]
+        if len(found) < question.sensitivity.least:
+            subject.short.append(_unclaimed(one, deciding, len(found)))
+            continue
+        values = np.array([*(each.value for _, each in found), one.value], np.float64)
+        series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values)
+        subject.series[series.name] = one, [*(other for other, _ in found), subject.at], series
+
+
+def _unclaimed(one: HistoryFigure, deciding: bool, n: int) -> CheckedFigure:
+    assert one.better is not None
+    return CheckedFigure(
+        name=one.name,
+        title=one.title,
+        unit=one.unit,
+        scale=one.scale,
+        better=one.better,
+        deciding=deciding,
+        newest=one.value,
+        n=n,
+        usual=None,
+        expected=None,
+        change=None,
+        noise=None,
+        detectable=None,
+        outliers=0,
+        recent=(),
+        verdict="no_claim",
+    )
+
+
+def _result(subject: _Subject, found: dict[str, FigureFinding]) -> CheckedResult:
+    entry = subject.at.entry
+    figures = [_figure(about, found[name]) for name, (about, _, _) in subject.series.items()]
+    changes = [
+        change
+        for name, (about, at, _) in subject.series.items()
+        for change in _changes(about, at, found[name])
+    ]
+    prints = {one.entry.fingerprint for one in (*subject.before, subject.at)}
+    known = {*entry.conditions}
+    order = {one.name: at for at, one in enumerate(entry.figures)}
+    return CheckedResult(
+        number=subject.at.number,
+        kind=entry.kind,
+        id=entry.id,
+        part=entry.part,
+        started=entry.started,
+        verdict=entry.verdict,
+        compared=tuple(one.number for one in subject.before),
+        incomparable=tuple(subject.incomparable[-MOST_LISTED:]),
+        same_requests=None if None in prints or not subject.before else len(prints) == 1,
+        versions=tuple(_versions(subject)),
+        undeclared=tuple(key for key in UNDECLARED if key not in known),
+        figures=tuple(sorted((*figures, *subject.short), key=lambda one: order[one.name])),
+        changes=tuple(sorted(changes, key=lambda one: (one.first, one.figure))),
+        too_little=None
+        if any(one.deciding for one in figures)
+        else "not_valid"
+        if not selection.usable(entry)
+        else "few"
+        if any(one.deciding for one in subject.short)
+        else "no_figure",
+    )
+
+
+def _figure(about: HistoryFigure, found: FigureFinding) -> CheckedFigure:
+    series = found.series
+    return CheckedFigure(
+        name=about.name,
+        title=about.title,
+        unit=about.unit,
+        scale=about.scale,
+        better=series.better,
+        deciding=series.deciding,
+        newest=about.value,
+        n=found.n,
+        usual=found.usual,
+        expected=found.expected,
+        change=found.change,
+        noise=found.noise,
+        detectable=found.detectable,
+        outliers=found.outliers,
+        recent=tuple(
+            RecentResults(one.k, one.n, regression.shown_change(series, one.change), one.p, one.p_holm)
+            for one in found.recent
+        ),
+        verdict=found.verdict,
+    )
+
+
+def _changes(
+    about: HistoryFigure, at: Sequence[NumberedEntry], found: FigureFinding
+) -> Iterator[ChangePoint]:
+    for one in found.levels:
+        better = regression.is_better(found.series, one.change)
+        yield ChangePoint(about.name, at[one.at].number, one.change, one.p, better, one.stands)
+
+
+def _versions(subject: _Subject) -> Iterator[VersionChange]:
+    if not subject.before:
+        return
+    before, now = subject.before[-1].entry.versions, subject.at.entry.versions
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            yield VersionChange(name, before.get(name), now.get(name))
+
+
+def _outcome(results: Sequence[CheckedResult]) -> CheckOutcome:
+    if any(one.deciding and one.verdict == "worse" for result in results for one in result.figures):
+        return "regression"
+    return "too_little" if any(one.too_little for one in results) else "no_regression"
+
+
+def _method(question: Question) -> CheckMethod:
+    sensitivity = question.sensitivity
+    return CheckMethod(
+        alpha=regression.ALPHA,
+        alpha_changes=regression.ALPHA_CHANGES,
+        least=sensitivity.least,
+        last=sensitivity.last,
+        long=regression.LONG,
+        threshold=sensitivity.threshold,
+        recent=regression.RECENT,
+        permutations=regression.PERMUTATIONS,
+        seed=sensitivity.seed,
+        ignored=question.ignored,
+    )
