@@ -57,7 +57,7 @@ class Run:
 def command_for(server: Server, out: Path, *flags: str) -> list[str]:
     """`inferometer run` against this server, with a shipped tokenizer: what tokens are is not what is measured here."""
     trust = ["--ca-file", str(server.ca_file)] if server.ca_file else []
-    output = ["--out", str(out), "--json", "--quiet"]
+    output = ["--out", str(out), "--index", "none", "--json", "--quiet"]
     return [str(COMMAND), "run", "--url", server.url, *COUNTING, *trust, *flags, *output]
 
 

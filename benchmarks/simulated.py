@@ -29,7 +29,7 @@ QUICK = {"open loop, 20/s": ["--rate", "20", "--requests", "40", "--warmup", "10
 def _run(command: str, out: Path, *flags: str) -> tuple[Path, dict[str, Any]]:
     """The folder and the summary of one `inferometer` command. Raises RuntimeError with its words."""
     before = set(out.iterdir())
-    words = [str(COMMAND), command, *flags, "--out", str(out), "--json", "--quiet"]
+    words = [str(COMMAND), command, *flags, "--out", str(out), "--index", "none", "--json", "--quiet"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode not in JUDGED:
         raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr}")

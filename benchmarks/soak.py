@@ -112,7 +112,10 @@ def soak(minutes: float, out: Path) -> None:
         metrics = ["--server-metrics", f"http://127.0.0.1:{port}/metrics"]
         command = [str(instrument.COMMAND), "run", *words, *load, *lengths, *metrics, "--quiet", "--json"]
         process = subprocess.Popen(
-            [*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, "--out", str(out), "--index", "none"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         others, began, top = Others(process.pid, engine.pid), time.monotonic(), psutil.Process(process.pid)
         while process.poll() is None and time.monotonic() - began < seconds:

@@ -93,8 +93,8 @@ def _redirected(name: str, path: Path) -> Iterator[None]:
 
 
 def only(out: Path) -> Path:
-    """The one run folder."""
-    (path,) = out.iterdir()
+    """The one run folder; the index of results lies beside it."""
+    (path,) = (one for one in out.iterdir() if one.is_dir())
     return path
 
 

@@ -23,6 +23,7 @@ from inferometer.cli.cross_validate import command as cross_validate_command
 from inferometer.cli.detect import command as detect_command
 from inferometer.cli.doctor import command as doctor_command
 from inferometer.cli.export import command as export_command
+from inferometer.cli.history import command as history_command
 from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.procedure import command as procedure_command
 from inferometer.cli.report import command as report_command
@@ -31,6 +32,7 @@ from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
+from inferometer.documents.history import CHECK_SCHEMA, ENTRY_SCHEMA
 from inferometer.documents.summary import SCHEMA as SUMMARY
 from inferometer.documents.workload import NAMES, requirement
 from inferometer.errors import InstrumentError, MachineError, PeerError, PlanError, RecordError
@@ -41,6 +43,7 @@ from inferometer.judge.comparison import equivalence
 from inferometer.judge.comparison.compare import DECIDING, FIGURES
 from inferometer.judge.compliance.evidence import catalogue
 from inferometer.judge.compliance.statement import LABELS, STATES
+from inferometer.judge.history.regression import ALPHA, ALPHA_CHANGES, LEAST
 from inferometer.judge.judge import CHECKS, NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
@@ -63,6 +66,9 @@ from inferometer.server.fault_specs import KINDS
 from inferometer.server.presets import PRESETS
 from inferometer.server.truth_log import Entry
 from inferometer.studies.comparison import EXIT_CODES
+from inferometer.studies.history.check import EXIT_CODES as HISTORY_CODES
+from inferometer.studies.history.index import NAME
+from inferometer.studies.history.lines import beside
 from inferometer.workload import prompt_file, workload_file
 
 ROOT = Path(__file__).parent.parent
@@ -137,6 +143,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             detect_command,
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
+            *history_command.commands.values(),
         )
         for parameter in command.params
         for option in parameter.opts
@@ -223,6 +230,19 @@ def test_every_flag_figure_and_item_of_a_comparison_is_told() -> None:
     codes = set(re.findall(r"^\| (\d+) \|", text("docs/comparison.md"), re.MULTILINE))
     assert codes == {str(code) for code in EXIT_CODES.values()} | {"2", "5", "130"}
     assert COMPARISON in text("docs/comparison.md")
+
+
+def test_the_commands_and_exit_codes_of_a_history_are_told() -> None:
+    """Each command has its line, each code its row, and the limits of a check are those of the code."""
+    page = text("docs/history.md")
+    assert all(f"| `inferometer history {name}" in page for name in history_command.commands)
+    codes = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+    assert codes == {str(code) for code in HISTORY_CODES.values()} | {"2"}
+    assert f"needs {LEAST} comparable" in page
+    assert f"p < {ALPHA}" in page
+    assert f"p < {ALPHA_CHANGES}" in page
+    assert all(schema in page for schema in (ENTRY_SCHEMA, CHECK_SCHEMA))
+    assert {NAME, beside(Path(NAME)).name} <= set(re.findall(r"`([\w.]+)`", page))
 
 
 def test_every_fault_is_described_with_its_parameters_and_defaults() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import agentics
 import benches
 import pytest
+from commands import only
 from damage import VALUES, damaged, places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -85,8 +86,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name in (BENCH, OTHER_BENCH):
         (folders[name] / "bench.json").write_text(to_json(benches.usual()))
     (folders[AGENTIC] / "agentic.json").write_text(to_json(agentics.usual()))
-    found = {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
-    found[OTHER_CAMPAIGN] = next(other_tests.iterdir())
+    found = {RUN: only(runs), OTHER: only(others), CAMPAIGN: only(tests)}
+    found[OTHER_CAMPAIGN] = only(other_tests)
     return found | folders
 
 

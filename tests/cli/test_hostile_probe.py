@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import only, run
 from hostile import HEAD, SEQUENCES, bomb, flooding, listing
 from peers import Script, Seen, scripted, whole
 from wording import whole as answer_of
@@ -95,7 +95,7 @@ def test_of_200_000_models_a_run_keeps_a_thousand(tmp_path: Path) -> None:
     names = [f"model-{number}" for number in range(200_000)]
     with scripted(to("GET", Script(whole(200, listing(*names))))) as peer:
         run("run", "--url", f"http://127.0.0.1:{peer.port}", "--model", "model-7", *ONE, out=tmp_path)
-    (folder,) = tmp_path.iterdir()
+    folder = only(tmp_path)
     assert json.loads((folder / "run.json").read_text())["models"] == names[:1_000]
     assert (folder / "report.html").stat().st_size < 4 << 20
 

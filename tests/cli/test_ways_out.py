@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from commands import only
 
 from inferometer.cli.app import run
 
@@ -29,7 +30,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     words = ["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(out)]
     assert run(words) == 4
-    return next(out.iterdir())
+    return only(out)
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_a_record_of_another_run_is_refused(
     """Its metadata hold the id of run.json: both files are named. A record without one, of an earlier version, is read."""
     words = ["simulate", "--requests", "10", "--warmup", "0", "--quiet", "--out", str(tmp_path / "other")]
     assert run(words) == 4
-    shutil.copy(next((tmp_path / "other").iterdir()) / name, folder / name)
+    shutil.copy(only(tmp_path / "other") / name, folder / name)
     capsys.readouterr()
     assert run(["report", str(folder)]) == 2
     message = capsys.readouterr().err

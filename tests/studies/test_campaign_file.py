@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import only
 
 from inferometer.cli.app import run
 from inferometer.errors import RecordError
@@ -22,7 +23,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("campaigns")
     words = ["test", "throughput", "ttft", "--quick", "--simulate", "--preset", "tiny-cpu"]
     run([*words, "--redact", "capacity", "--quiet", "--out", str(out)])
-    return next(out.iterdir()) / "campaign.json"
+    return only(out) / "campaign.json"
 
 
 def first(document: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import only
 
 from inferometer.cli.app import run
 from inferometer.documents.part import to_json
@@ -30,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick simulated campaign in which states, lengths and levels were refused, with a copy for sharing."""
     out = tmp_path_factory.mktemp("campaigns")
     run([*WORDS.split(), "--out", str(out)])
-    return next(out.iterdir())
+    return only(out)
 
 
 @pytest.fixture

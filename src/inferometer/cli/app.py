@@ -27,6 +27,7 @@ COMMANDS = {
     "workload": "Write, show or verify the requests of a plan as a file.",
     "serve": "Run the reference server.",
     "rerun": "Repeat the run or campaign of a report.",
+    "history": "Results over time: list, plot, check for regressions.",
     "report": "Write the reports of a run again.",
     "export": "Export a run in the formats of other programs.",
     "compliance": "Check a run against the IETF draft's rules, or list the rules.",

@@ -11,6 +11,7 @@ import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.engine_options import flags_of, reached, resulting
+from inferometer.cli.indexing import indexed, remembered
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ EXITS = (
     help="Compare the engines' answers with each other's, or with a JSON file of answers by prompt.",
 )
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
+@indexed
 @resulting("bench.json")
 def command(
     engines: str | None,
@@ -131,6 +133,7 @@ def command(
     check_output: str | None,
     force: bool,
     out: Path,
+    index: str | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -181,6 +184,7 @@ def command(
         )
         benched = conduct_bench(question, chosen_engines, machine, RealClock(), out, Screen(quiet=quiet))
     show_bench(benched.document, benched.folder, as_json=as_json)
+    remembered(index, out, [benched.folder])
     return benched.exit_code
 
 

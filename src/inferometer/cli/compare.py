@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from inferometer.cli.command import Command
+from inferometer.cli.indexing import comparison_remembered, indexed, remembered
 from inferometer.cli.outlet import say, without_output
 from inferometer.errors import PlanError, Problem
 from inferometer.printable import json_text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from inferometer.studies.comparison import Compared, Question
+    from inferometer.studies.history.entries import AnyComparison
 
 EXAMPLES = (
     "inferometer compare runs/old runs/new",
@@ -83,6 +85,7 @@ EXITS = (
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Of campaigns: write an HTML page."
 )
+@indexed
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
@@ -101,6 +104,7 @@ def command(
     junit: Path | None,
     markdown: Path | None,
     html: Path | None,
+    index: str | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -128,17 +132,20 @@ def command(
         raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
     question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
     if not interleave and any(map(is_campaign, sides)):
-        return _campaigns(sides, question, (junit, markdown, html), as_json=as_json)
+        return _campaigns(sides, question, (junit, markdown, html), index, as_json=as_json)
     if html is not None:
         raise PlanError([Problem("--html", "is for campaigns of tests: use --markdown or --json here")])
     if not interleave and any(map(is_bench, sides)):
-        return _benches(sides, question, junit, markdown, as_json=as_json)
+        return _benches(sides, question, junit, markdown, index, as_json=as_json)
     if interleave:
         compared = _live(sides, 3 if repeats is None else repeats, out, question, quiet=quiet)
     else:
         compared = compare_folders(sides, question)
     _show(compared, as_json=as_json)
     _write(compared, junit, markdown)
+    if compared.folder is not None:
+        remembered(index, out, [compared.folder])
+    _remember(compared.document, sides, out if interleave else None, index)
     return compared.exit_code
 
 
@@ -152,7 +159,13 @@ def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *
 
 
 def _benches(
-    sides: tuple[str, ...], question: Question, junit: Path | None, markdown: Path | None, *, as_json: bool
+    sides: tuple[str, ...],
+    question: Question,
+    junit: Path | None,
+    markdown: Path | None,
+    index: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Compare two benchmarks of engines."""
     from inferometer.documents.part import to_data
@@ -180,11 +193,17 @@ def _benches(
         junit.write_bytes(render_junit(document))
     if markdown is not None:
         markdown.write_text(render_markdown(document), encoding="utf-8")
+    _remember(document, sides, None, index)
     return EXIT_CODES[document.outcome]
 
 
 def _campaigns(
-    sides: tuple[str, ...], question: Question, files: Sequence[Path | None], *, as_json: bool
+    sides: tuple[str, ...],
+    question: Question,
+    files: Sequence[Path | None],
+    index: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Compare campaigns of tests. `files`: for JUnit XML, Markdown and HTML."""
     from inferometer.documents.part import to_data
@@ -208,7 +227,19 @@ def _campaigns(
         text.write_text(markdown.render(document), encoding="utf-8")
     if page is not None:
         page.write_text(html.render(document), encoding="utf-8")
+    _remember(document, sides, None, index)
     return EXIT_CODES[document.outcome]
+
+
+def _remember(document: AnyComparison, sides: Sequence[str], out: Path | None, index: str | None) -> None:
+    """Add a comparison to an index: the one of what was measured for it, in `out`, or one that lies beside the first side."""
+    from inferometer.studies.comparison import name_of
+    from inferometer.studies.history.index import NAME
+
+    first = Path(sides[0].partition(",")[0].strip()).resolve()
+    home = out or (first.parent if first.is_dir() else first.parent.parent)
+    if out is not None or index is not None or (home / NAME).is_file():
+        comparison_remembered(index, home, document, " | ".join(map(name_of, sides)))
 
 
 def _write(compared: Compared, junit: Path | None, markdown: Path | None) -> None:

@@ -7,7 +7,7 @@
 | 3    | the result is INVALID                          |
 | 4    | the result is INCONCLUSIVE                     |
 | 5    | the server cannot be reached, or failed at everything |
-| 6    | compare: a regression                          |
+| 6    | compare, history check: a regression           |
 | 70   | our bug                                        |
 | 71   | this machine ran out of disk, memory, files... |
 | 130  | interrupted; what was measured is saved        |

@@ -14,6 +14,7 @@ import click
 
 from inferometer.addresses import shown
 from inferometer.cli.command import Lists, option
+from inferometer.cli.indexing import remembered
 from inferometer.cli.outlet import tell
 from inferometer.cli.run import outputs
 from inferometer.plan.flags import FLAGS
@@ -79,6 +80,7 @@ def _test(
     own_system: bool,
     redact: tuple[str, ...],
     out: Path,
+    index: str | None,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -97,11 +99,11 @@ def _test(
 
         check_repeats(repeats)
     if repeats is None or repeats == 1:
-        return test(whole, out, as_json=as_json, quiet=quiet)
-    return _repeated(whole, repeats, out, as_json=as_json, quiet=quiet)
+        return test(whole, out, index, as_json=as_json, quiet=quiet)
+    return _repeated(whole, repeats, out, index, as_json=as_json, quiet=quiet)
 
 
-def test(whole: Campaign, out: Path, *, as_json: bool, quiet: bool) -> int:
+def test(whole: Campaign, out: Path, index: str | None, *, as_json: bool, quiet: bool) -> int:
     """Carry a campaign out and show what came of it; the exit code."""
     from inferometer.cli.terminal import Screen, show_campaign
     from inferometer.studies.campaign import conduct_campaign
@@ -109,10 +111,13 @@ def test(whole: Campaign, out: Path, *, as_json: bool, quiet: bool) -> int:
     _foresee(whole)
     tested = conduct_campaign(whole, out, Screen(quiet=quiet), _ask, told(sys.argv[1:]))
     show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(whole.redact))
+    remembered(index, out, [tested.folder])
     return tested.exit_code
 
 
-def _repeated(whole: Campaign, repeats: int, out: Path, *, as_json: bool, quiet: bool) -> int:
+def _repeated(
+    whole: Campaign, repeats: int, out: Path, index: str | None, *, as_json: bool, quiet: bool
+) -> int:
     """Carry a campaign out several times, and show what came of them."""
     from inferometer.cli.terminal import Screen, show_repeats
     from inferometer.studies.repeats import conduct_repeats
@@ -124,6 +129,7 @@ def _repeated(whole: Campaign, repeats: int, out: Path, *, as_json: bool, quiet:
     show_repeats(documents, repeats, repeated.folder, as_json=as_json)
     if repeated.problem is not None:
         tell(repeated.problem)
+    remembered(index, out, [repeated.folder])
     return repeated.exit_code
 
 

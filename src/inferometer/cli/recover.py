@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from inferometer.cli.command import Command, GroupedOption
+from inferometer.cli.indexing import remembered_if_kept
 
 
 @click.command(
@@ -39,4 +40,6 @@ def command(run: Path, tokenizer: str | None, as_json: bool) -> int:
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import recover
 
-    return show(recover(RunFolder.open(run), tokenizer), as_json=as_json)
+    code = show(recover(RunFolder.open(run), tokenizer), as_json=as_json)
+    remembered_if_kept(run)
+    return code

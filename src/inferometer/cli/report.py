@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.indexing import remembered_if_kept
 from inferometer.cli.outlet import tell
 
 EXAMPLES = (
@@ -50,6 +51,7 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))
         for line in unreported_runs(tested):
             tell(line)
+        remembered_if_kept(run)
         return tested.exit_code
     if redact:
         raise PlanError([Problem("--redact", "is for campaigns of tests; this is none")])
@@ -59,6 +61,7 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
 
         benched = rewritten_bench(run)
         show_bench(benched.document, benched.folder, as_json=as_json)
+        remembered_if_kept(run)
         return benched.exit_code
     if holds(run, "agentic.json"):
         from inferometer.cli.terminal import show_agentic
@@ -78,4 +81,6 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import evaluate
 
-    return show(evaluate(RunFolder.open(run)), as_json=as_json)
+    code = show(evaluate(RunFolder.open(run)), as_json=as_json)
+    remembered_if_kept(run)
+    return code

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.indexing import remembered
 from inferometer.cli.run import outputs
 
 if TYPE_CHECKING:  # help does not wait for plans
@@ -28,7 +29,7 @@ sent beyond the reference engine is listed first, and done only with --trust.
 """
 
 
-def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> int:
+def _rerun(report: Path, trust: bool, out: Path, index: str | None, as_json: bool, quiet: bool) -> int:
     from inferometer.errors import RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
@@ -41,7 +42,7 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
 
         if not found.simulated:
             check_outside(found.plan, os.environ)
-        return test(found, out, as_json=as_json, quiet=quiet)
+        return test(found, out, index, as_json=as_json, quiet=quiet)
     from inferometer.cli.terminal import Screen, show
 
     if isinstance(found, Simulated):
@@ -61,13 +62,17 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
         except (TypeError, ValueError, ValidationError) as cause:
             raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
         simulated = simulate(found.plan, engine, out, Screen(quiet=quiet), client=client)
-        return show(simulated, as_json=as_json)
+        code = show(simulated, as_json=as_json)
+        remembered(index, out, [simulated.folder])
+        return code
     check_outside(found, os.environ)
     from inferometer.run.conduct import conduct
     from inferometer.studies.certificate import cited_certificate
 
     result = conduct(found, out, Screen(quiet=quiet), certificate=cited_certificate(found))
-    return show(result, as_json=as_json)
+    code = show(result, as_json=as_json)
+    remembered(index, out, [result.folder])
+    return code
 
 
 def _tell_reach(found: Plan | Campaign | Simulated, trust: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from inferometer.cli.command import GroupedOption, Lists, option
+from inferometer.cli.indexing import index_option, remembered
 from inferometer.plan.flags import FLAGS
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 server unreachable or failed, 130 interrupted"
@@ -36,6 +37,7 @@ def outputs() -> list[click.Parameter]:
             metavar="DIR",
             help="Folder for run folders. Default: runs.",
         ),
+        index_option(),
         GroupedOption(
             ["--json", "as_json"], is_flag=True, help="Print summary.json on stdout instead of the table."
         ),
@@ -43,7 +45,7 @@ def outputs() -> list[click.Parameter]:
     ]
 
 
-def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any) -> int:
+def _run(plan: Path | None, out: Path, index: str | None, as_json: bool, quiet: bool, **given: Any) -> int:
     from inferometer.plan.parse import build
 
     flags = {flag.name: given[flag.parameter] for flag in FLAGS}
@@ -53,7 +55,9 @@ def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any)
     from inferometer.studies.certificate import cited_certificate
 
     result = conduct(resolved, out, Screen(quiet=quiet), certificate=cited_certificate(resolved))
-    return show(result, as_json=as_json)
+    code = show(result, as_json=as_json)
+    remembered(index, out, [result.folder])
+    return code
 
 
 command = Lists(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from inferometer.cli.command import Lists, option
+from inferometer.cli.indexing import remembered
 from inferometer.cli.outlet import say
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
@@ -37,6 +38,7 @@ def _simulate(
     settings: tuple[str, ...],
     client: tuple[str, ...],
     out: Path,
+    index: str | None,
     as_json: bool,
     quiet: bool,
     fit: Path | None,
@@ -44,7 +46,7 @@ def _simulate(
 ) -> int:
     if fit is not None:
         _alone(plan, given)
-        return _fit(fit, preset, settings, client, out, as_json, quiet)
+        return _fit(fit, preset, settings, client, out, index, as_json, quiet)
     from inferometer.plan.parse import build
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
@@ -56,7 +58,9 @@ def _simulate(
 
     chosen, screen = choose(preset, settings), Screen(quiet=quiet)
     finding = simulate(resolved, chosen, out, screen, client=client_of(client))
-    return show(finding, as_json=as_json)
+    code = show(finding, as_json=as_json)
+    remembered(index, out, [finding.folder])
+    return code
 
 
 def _alone(plan: Path | None, given: dict[str, Any]) -> None:
@@ -75,6 +79,7 @@ def _fit(
     settings: tuple[str, ...],
     client: tuple[str, ...],
     out: Path,
+    index: str | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -88,6 +93,7 @@ def _fit(
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
     say(json_text(to_data(document)) if as_json else "\n".join(lines(document, report)))
+    remembered(index, out, [fitted.finding.folder])
     return fitted.finding.exit_code
 
 
