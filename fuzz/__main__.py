@@ -25,7 +25,7 @@ CORPUS = HERE / "corpus"
 FOUND = HERE / "found"
 TARGETS = (
     "sse", "http_response", "http_request", "answer", "exposition", "trace", "plan", "server", "dataset", "prompts", "workload",
-    "tokenizer", "sealed", "journal", "certificate", "power",
+    "tokenizer", "sealed", "journal", "certificate", "power", "history",
 )  # fmt: skip
 LONGEST_INPUT = 4096
 LONGEST_TABLE = 16_384

@@ -184,6 +184,11 @@ def test_a_folder_that_cannot_be_read_is_noted_and_the_others_are_read(tmp_path:
     (tmp_path / "c" / "bench.json").symlink_to("/etc/hostname")
     notes: list[str] = []
     found = list(results_in(tmp_path, tmp_path, notes.append))
+    strange = json.loads((tmp_path / str(found[0].folder) / "summary.json").read_text())
+    strange["run"]["started"] = "long ago"
+    (tmp_path / str(found[0].folder) / "summary.json").write_text(json.dumps(strange))
+    list(results_in(tmp_path / str(found[0].folder), tmp_path, notes.append))
+    assert "'long ago' is no instant" in notes.pop()
     assert len(found) == 1
     assert len(notes) == 3
     assert all(note.startswith("not in the history: ") for note in notes)

@@ -138,6 +138,14 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
         _with("CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM entry; END"),
         "its tables are not those of an index",
     ),
+    "an instant that is none": (
+        _with("UPDATE entry SET document = replace(document, '2026-01-02T', 'yesterday')"),
+        "an entry is damaged",
+    ),
+    "a number beyond all": (
+        _with("UPDATE entry SET document = replace(document, '10.0,', '1e999,')"),
+        "an entry is damaged",
+    ),
     "an entry that is none": (_with("UPDATE entry SET document = '{}'"), "an entry is damaged"),
 }
 

@@ -156,6 +156,20 @@ def instant(entry: HistoryEntry) -> float:
     return datetime.fromisoformat(entry.started).timestamp()
 
 
+def fault(entry: HistoryEntry) -> str | None:
+    """What no result can have, in words that follow the entry's place; None: it is sound. Others write entries too."""
+    try:
+        instant(entry)
+    except (ValueError, ArithmeticError, OSError):
+        return f"{entry.started[:40]!r} is no instant"
+    for one in entry.figures:
+        ends = (one.value, *(one.ci95 or ()))
+        if not all(map(math.isfinite, ends)) or (one.ci95 is not None and one.ci95[0] > one.ci95[1]):
+            return f"{one.name[:40]!r} is no figure with an interval"
+    names = [one.name for one in entry.figures]
+    return "names a figure twice" if len(set(names)) < len(names) else None
+
+
 def _run_figures(summary: Summary) -> Iterator[HistoryFigure]:
     for name, rate in RATES.items():
         value = getattr(summary.throughput, name)

@@ -38,8 +38,11 @@ def results_in(folder: Path, home: Path, note: Note, deep: int = DEEPEST) -> Ite
     folders are relative to. What cannot be read is noted and passed over; links are not followed."""
     try:
         found = _entries(folder, os.path.relpath(folder, home))
-    except RecordError as why:
-        note(f"not in the history: {why}")
+        for one in found or ():
+            if (why := entries.fault(one)) is not None:
+                raise RecordError(f"{folder}: {why}")
+    except RecordError as cause:
+        note(f"not in the history: {cause}")
         return
     if found is not None:
         yield from found
@@ -47,14 +50,12 @@ def results_in(folder: Path, home: Path, note: Note, deep: int = DEEPEST) -> Ite
     if not deep:
         return
     try:
-        inside = sorted(
-            (one for one in os.scandir(folder) if one.is_dir(follow_symlinks=False)), key=lambda one: one.name
-        )
-    except OSError as why:
-        note(f"not in the history: {folder}: {why.strerror}")
+        inside = sorted(one.path for one in os.scandir(folder) if one.is_dir(follow_symlinks=False))
+    except OSError as cause:
+        note(f"not in the history: {folder}: {cause.strerror}")
         return
-    for one in inside:
-        yield from results_in(Path(one.path), home, note, deep - 1)
+    for path in inside:
+        yield from results_in(Path(path), home, note, deep - 1)
 
 
 def _entries(folder: Path, shown: str) -> list[HistoryEntry] | None:

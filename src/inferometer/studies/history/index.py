@@ -31,6 +31,7 @@ import msgspec
 from inferometer import whole_file
 from inferometer.documents.history import HistoryEntry, NumberedEntry
 from inferometer.errors import RecordError
+from inferometer.studies.history.entries import fault
 
 NAME = "history.sqlite3"
 VERSION = 1
@@ -122,11 +123,15 @@ class Index:
         with _in_words(self._where):
             rows = self._connection.execute("SELECT number, document FROM entry ORDER BY number").fetchall()
         try:
-            return [
+            found = [
                 NumberedEntry(number, msgspec.json.decode(text, type=HistoryEntry)) for number, text in rows
             ]
         except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as cause:
             raise Damaged(f"{self._where}: an entry is damaged ({cause})") from cause
+        for one in found:
+            if (why := fault(one.entry)) is not None:
+                raise Damaged(f"{self._where}: an entry is damaged ({why})")
+        return found
 
     def keys(self) -> set[tuple[str, str, str, str]]:
         """The keys of all entries."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from inferometer.documents.history import ENTRY_SCHEMA, HistoryEntry, NumberedEn
 from inferometer.documents.part import from_json, to_data
 from inferometer.errors import RecordError
 from inferometer.printable import json_text, printable
-from inferometer.studies.history.entries import instant
+from inferometer.studies.history.entries import fault
 
 LONGEST = 1 << 20
 MOST = 1_000_000
@@ -67,17 +66,8 @@ def _entry(line: bytes, where: str) -> HistoryEntry:
     if len(line) > LONGEST:
         raise RecordError(f"{where}: is longer than {LONGEST >> 20} MiB")
     entry = from_json(line, HistoryEntry, ENTRY_SCHEMA, where)
-    try:
-        instant(entry)
-    except (ValueError, OverflowError, OSError) as cause:
-        raise RecordError(f"{where}: {entry.started[:40]!r} is no instant") from cause
-    for one in entry.figures:
-        ends = (one.value, *(one.ci95 or ()))
-        if not all(map(math.isfinite, ends)) or (one.ci95 is not None and one.ci95[0] > one.ci95[1]):
-            raise RecordError(f"{where}: {one.name[:40]!r} is no figure with an interval")
-    names = [one.name for one in entry.figures]
-    if len(set(names)) < len(names):
-        raise RecordError(f"{where}: names a figure twice")
+    if (why := fault(entry)) is not None:
+        raise RecordError(f"{where}: {why}")
     return replace(entry, folder=None)
 
 
