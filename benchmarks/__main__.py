@@ -26,6 +26,7 @@ from benchmarks import (
     coverage,
     fit_tails,
     histogram_accuracy,
+    history_power,
     loads,
     long_record,
     maximum,
@@ -72,6 +73,7 @@ ALL: dict[str, Benchmark] = {
     "objectives": objectives.objectives,
     "arrival-power": arrival_power.power,
     "maximum": maximum.maximum,
+    "history-power": history_power.power,
     "headlines": headlines,
 }
 QUIET = at_most(0.1)
@@ -88,6 +90,7 @@ ONCE = frozenset(
         "coverage",
         "objectives",
         "arrival-power",
+        "history-power",
         "fit-tails",
         "long-record",
         "maximum",
