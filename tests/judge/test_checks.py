@@ -48,6 +48,7 @@ CODES = {
         "samples_p99_9",
         "tokens_per_event",
         "ttft_variants",
+        "throttled",
         "warmup",
     ),
     *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),

@@ -49,6 +49,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "tokens_per_event": "gaps that are none of single tokens are named by chunk, and 5.4 says so",
     "ttft_variants": "a note at most",
     "stale_connections": "a note at most",
+    "throttled": "a note at most",
     "warmup": "a note at most",
 }
 """Why a check does not count, whatever the test."""
