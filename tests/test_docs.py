@@ -30,6 +30,7 @@ from inferometer.cli.report import command as report_command
 from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
+from inferometer.cli.telemetry import command as telemetry_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.history import CHECK_SCHEMA, ENTRY_SCHEMA
@@ -144,6 +145,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
             *history_command.commands.values(),
+            *telemetry_command.commands.values(),
         )
         for parameter in command.params
         for option in parameter.opts

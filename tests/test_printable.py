@@ -83,7 +83,9 @@ from inferometer.journal.redact import Redactor
 from inferometer.printable import guard_stderr
 guard_stderr(Redactor(["sk-canary"]).strike)
 text = bytes.fromhex(sys.argv[1]).decode()
-thread = threading.Thread(target=lambda: [][len(text)] if not text else int(text))
+def fail():
+    raise ValueError(text)
+thread = threading.Thread(target=fail)
 thread.start()
 thread.join()
 print(text, file=sys.stderr)

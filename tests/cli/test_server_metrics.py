@@ -266,7 +266,7 @@ def test_each_endpoint_is_asked_as_the_plan_says() -> None:
     plan = Plan.model_validate(
         {
             "target": {"url": "https://t:1", "tls_verify": False, "headers": {"X-Plan": "p"}},
-            "server_metrics": {"urls": ["https://u:pw@h:8"], "endpoints": [one, keyed], **both},
+            "server_metrics": {"urls": ["https://u:pass-word@h:8"], "endpoints": [one, keyed], **both},
         }
     )
     job = job_of(plan, probing.endpoint("https://t:1"), KEY, "", 0, {"T": TOKEN})
@@ -282,7 +282,7 @@ def test_each_endpoint_is_asked_as_the_plan_says() -> None:
     assert "X-Plan" not in other.headers
     assert (last.headers["X-Api-Key"], "Authorization" in last.headers) == (TOKEN, False)
     assert (last.tls_cert_file, last.tls_key_file, other.tls_cert_file) == ("c.pem", "k.pem", None)
-    assert {TOKEN, KEY, "pw"} <= set(job.secrets)
+    assert {TOKEN, KEY, "pass-word"} <= set(job.secrets)
     assert job.timeout_s == 8
 
 
