@@ -330,8 +330,8 @@ CHECKS: dict[str, Wording] = {
         {
             "pass": "No machine that was read was slowed down, by heat or power.",
             "note": (
-                "Machines that were slower than they could be while the load ran: {value}, where {limit} is expected. The figures "
-                "are of that state, not of a cool or unlimited one."
+                "Machines that were slower than they could be while the load ran: {value}, where {limit} is expected. The "
+                "figures are of that state, not of a cool or unlimited one."
             ),
             "na": "No reading shows whether a machine was slowed down (--host-telemetry, or a machine's exporter).",
         },
