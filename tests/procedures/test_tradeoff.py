@@ -25,6 +25,7 @@ from inferometer.procedures.knee import knee_interval
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Measured, runs
 from inferometer.procedures.thirds import interval_of_thirds
+from inferometer.procedures.tradeoff import Point, _per_user
 from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 
@@ -351,3 +352,23 @@ def test_full_size_the_curves_are_in_the_order_of_the_load_with_the_points_marke
     assert (mark["x"], mark["y"]) == (knee["achieved"], knee["ttft_p99"])
     ideal = next(series for series in figures["offered"]["series"] if series["label"] == "ideal")
     assert ideal["y"] == pytest.approx([row["rate"] * ANSWER for row in levels])
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e3), st.floats(1, 1e5)), min_size=1, max_size=12), st.integers(0, 8))
+def test_the_front_is_what_no_level_surpasses_in_both(drawn: list[tuple[float, float]], count: int) -> None:
+    """Law: a level is on the Pareto front, or another gives no less of both; and throughput is of each accelerator, where
+    their number is declared."""
+    plan = Plan.model_validate({"sut": {"accelerator_count": count}})
+    points = [
+        Point(10.0, 1.0, summary(plan, request_s=tok_s / 100.0, tpot=(1_000.0 / per_user, 2_000.0)))
+        for per_user, tok_s in drawn
+    ]
+    figure = _per_user(Setup(plan, Tests()), points)
+    levels, front = (
+        [(float(x or 0), float(y or 0)) for x, y in zip(one.x, one.y, strict=True)] for one in figure.series
+    )
+    assert len(levels) == len(drawn)
+    assert sorted(y * (count or 1) for _, y in levels) == pytest.approx(sorted(tok_s for _, tok_s in drawn))
+    for x, y in levels:
+        surpassed = any((a, b) != (x, y) and a >= x and b >= y for a, b in levels)
+        assert surpassed != ((x, y) in front)

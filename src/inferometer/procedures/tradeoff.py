@@ -53,6 +53,7 @@ NAME, SECTION = "tradeoff", "5.3"
 STEP = 10.0
 """Per cent; of the levels beyond those asked for."""
 LEAST_SAMPLES = 1_000
+MS_PER_S = 1_000.0
 """For a P99 within 10 % (draft 5.1.4.3)."""
 LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
 PERCENTILES = ("p50", "p95", "p99")
@@ -162,7 +163,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     return Results(
         values=(_base(setup, base), *_values(setup, measured)),
         tables=(_table(measured),),
-        figures=(_curve(setup, measured, "ttft", "curve"), _curve(setup, measured, "tpot", "tpot_curve"), _offered(measured)),
+        figures=(
+            _curve(setup, measured, "ttft", "curve"),
+            _curve(setup, measured, "tpot", "tpot_curve"),
+            _offered(measured),
+            _per_user(setup, measured),
+        ),
         notes=(*_notes(setup, measured), *base_notes(slower)),
         undecided=(
             *(() if ended else (Note("not_all_levels_measured"),)), *_unsettled(setup, measured),
@@ -374,6 +380,30 @@ def _offered(points: Sequence[Point]) -> Figure:
         series.append(Series("ideal", rates, tuple(mean * offered for offered in rates)))
     axes = Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s")
     return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)
+
+
+def _per_user(setup: Setup, points: Sequence[Point]) -> Figure:
+    """Throughput of each accelerator, or of the system where their number is not declared, against the tokens a second that a
+    user sees: 1000 / the median TPOT. A level is on the front if no other gives more of both (Pareto)."""
+    count = setup.plan.sut.accelerator_count or 1
+    of_each = " per accelerator" if setup.plan.sut.accelerator_count else ""
+    seen = [
+        (MS_PER_S / tpot, one.achieved / count)
+        for one in points
+        if one.achieved is not None and (tpot := stat(one.summary, "tpot", "p50"))
+    ]
+    front = sorted(
+        one
+        for one in seen
+        if not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in seen)
+    )
+    series = tuple(
+        Series(label, tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
+        for label, drawn in (("levels", sorted(seen)), ("Pareto front", front))
+    )
+    axes = Axis("Tokens per second of a user", "tok/s"), Axis(f"Output throughput{of_each}", "tok/s")
+    title = f"Throughput{of_each} against the speed that a user sees"
+    return Figure("per_user", title, "points", *axes, series, capacity=True)
 
 
 def _notes(setup: Setup, points: Sequence[Point]) -> tuple[Note, ...]:
