@@ -198,6 +198,20 @@ def test_a_stream_whose_columns_have_no_names_is_damaged(tmp_path: Path) -> None
             read()
 
 
+@pytest.mark.parametrize("today", [True, False])
+def test_a_null_where_each_row_has_a_value_is_damaged(tmp_path: Path, *, today: bool) -> None:
+    """Law: whatever a file's schema says of it, a required column has no holes; sealing ends in words."""
+    schema = (
+        OUTCOME if today else pa.schema([field.with_nullable(True) for field in OUTCOME], OUTCOME.metadata)
+    )
+    arrays = [pa.nulls(2, field.type) for field in OUTCOME]
+    path = tmp_path / "worker-0.arrows"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    with pytest.raises(RecordError, match=r"worker-0\.arrows: damaged \(2 rows without"):
+        read_stream(path, OUTCOME)
+
+
 def test_types_that_no_version_has_are_damaged(tmp_path: Path) -> None:
     """Nulls in no bytes at all, and one value in very many cells: neither is spelled out."""
     path = tmp_path / "pulse-0.arrows"

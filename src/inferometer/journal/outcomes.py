@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from inferometer.errors import RecordError, file_error
 from inferometer.journal.schema import OUTCOME
-from inferometer.journal.versions import check_unpacked, current
+from inferometer.journal.versions import check_filled, check_unpacked, current
 from inferometer.whole_file import check_regular
 
 PIECE_ROWS = 1 << 16
@@ -47,6 +47,7 @@ class _Stream:
         self._source.seek(at)
         found = pa.ipc.read_record_batch(pa.ipc.read_message(self._source), self._schema)
         if self._today:
+            check_filled(zip(OUTCOME, found.columns, strict=True), self._path)
             return found
         (one,) = current(pa.Table.from_batches([found]), OUTCOME, self._path).to_batches()
         return one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,7 @@ def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
             else pa.nulls(len(table), field.type)
             for field in schema
         ]
+        check_filled(zip(schema, columns, strict=True), path)
         return pa.Table.from_arrays(columns, schema=schema)
     except (
         pa.ArrowException,
@@ -47,6 +49,14 @@ def current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
         UnicodeDecodeError,
     ) as cause:  # of another type, there twice, or no text
         raise RecordError(f"{path.name}: damaged ({cause})") from cause
+
+
+def check_filled(columns: Iterable[tuple[pa.Field, pa.Array | pa.ChunkedArray]], path: Path) -> None:
+    """Raises RecordError for a null where each row has a value: a file may hold one, or lack the column, whatever its schema
+    and its version say."""
+    for field, column in columns:
+        if not field.nullable and column.null_count:
+            raise RecordError(f"{path.name}: damaged ({column.null_count} rows without {field.name})")
 
 
 def _spelled_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
