@@ -51,6 +51,7 @@ _PARTS: dict[str, dict[str, object]] = {
     "plan.tokenizer.name": {"tokenizer": {"name": MARK}},
     "plan.server_metrics.urls": {"server_metrics": {"urls": [MARK]}},
     "plan.server_metrics.endpoints.url": {"server_metrics": {"endpoints": [{"url": MARK}]}},
+    "plan.host_telemetry.power": {"host_telemetry": {"power": [f"command:{MARK}"]}},
 }
 _READ: dict[str, dict[str, object]] = {
     f"plan.server_metrics{place}.{name}": {"server_metrics": given}
