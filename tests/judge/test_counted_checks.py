@@ -12,9 +12,10 @@ from judge.compliant import changed, check, perfect
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
-from inferometer.judge.counted_checks import NOT_COUNTED, OF_STEADINESS
+from inferometer.judge.counted_checks import ESTIMATES, NOT_COUNTED, OF_STEADINESS
 from inferometer.judge.judge import CHECKS, OF_THE_INSTRUMENT
 from inferometer.judge.procedure_verdict import verdict_of_test
+from inferometer.procedures.full_again import PART
 
 WARM = {"prefix_cache": "enabled"}
 
@@ -124,3 +125,8 @@ def test_a_cache_that_was_declared_off_contradicts_that_with_one_token() -> None
     summary = changed(perfect("ttft"), paths).runs[0].summary
     assert codes("ttft", MeasuredRun("a", "level", Conditions(), summary, {})) == ["contradicted"]
     assert codes("prefix-cache", MeasuredRun("a", "cold", Conditions(), summary, WARM)) == []
+
+
+def test_a_closing_look_at_the_full_system_is_an_estimate_as_the_first_one_is() -> None:
+    """Law: its few requests are none of the headline's."""
+    assert {"base-pilot", PART} <= set(ESTIMATES)

@@ -26,7 +26,8 @@ LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
 """What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
 OF_FILTERS_COST = {"guardrail"}
 """Tests of what filters cost in TTFT, end-to-end time and throughput: a disclosed one that holds answers back is expected."""
-ESTIMATES = ("pilot", "base-pilot", "warm-up")
+ESTIMATES = ("pilot", "base-pilot", "full-again", "warm-up")
+"""Parts that look where a system is full, before the runs that count or behind them: few requests do."""
 SERVING = {"ttft", "itl", "fairness", "prefix-cache", "long-context", "guardrail"}
 """Tests at loads that the system is to carry, headlined by latencies."""
 OF_LATENCIES = {"level", "isolated", "mixed", "disabled", "cold", "warm", "again"}
