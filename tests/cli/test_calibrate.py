@@ -171,7 +171,7 @@ def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_pa
     cited = summary["instrument"]["calibration"]
     assert cited["id"] == here().id
     assert 0 < cited["used"] < 1
-    (folder,) = out.iterdir()
+    (folder,) = (path for path in out.iterdir() if path.is_dir())
     path.unlink()
     _, stdout, _ = finish("report", str(folder), "--json", INFEROMETER_CALIBRATIONS=str(state))
     assert json.loads(stdout)["instrument"]["calibration"] == cited

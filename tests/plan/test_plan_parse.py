@@ -103,6 +103,9 @@ def test_every_flag_reaches_its_key() -> None:
         "--count-template": "no",
         "--slo": ["ttft_p99<500ms", "success_rate>99%"],
         "--workers": "2",
+        "--host-telemetry": True,
+        "--host-telemetry-interval": "500ms",
+        "--power": ["auto", "command:echo 7"],
         "--keep-text": "errors",
         "--connection": "new",
         "--name": "nightly",
@@ -135,6 +138,8 @@ def test_every_flag_reaches_its_key() -> None:
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())
     plan = build(None, given)
+    host = plan.host_telemetry
+    assert (host.enabled, host.interval_s, host.power) == (True, 0.5, ("auto", "command:echo 7"))
     target, load, workload, sut = plan.target, plan.load, plan.workload, plan.sut
     assert (target.url, target.model, target.api) == ("https://example.com:8443/proxy", "m", "completions")
     assert (target.timeout_s, target.stream, target.connection) == (90, False, "new")

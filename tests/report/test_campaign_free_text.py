@@ -83,7 +83,7 @@ def plan_of_words() -> tuple[dict[str, Any], dict[str, str]]:
     places = [
         place
         for place in dict.fromkeys(texts(Plan))
-        if place not in ELSEWHERE and not place.startswith("server_metrics.")
+        if place not in ELSEWHERE and not place.startswith(("server_metrics.", "host_telemetry."))
     ]
     values, words = planted([place for place in places if place != "tokenizer.name"])
     one = values["workload"].pop("classes")

@@ -37,6 +37,7 @@ import benches
 import campaigns
 import msgspec
 import pytest
+from histories import history, noisy
 from msgspec.structs import replace
 from sample_runs import invalid_summary, rich_series
 
@@ -54,9 +55,11 @@ from inferometer.report.agentic.html import render_html as agentic_page
 from inferometer.report.bench.html import render_html as bench_page
 from inferometer.report.campaign.comparison.html import render as comparison_page
 from inferometer.report.campaign.html import render_html as campaign_page
+from inferometer.report.history import page as history_page
 from inferometer.report.run.html import render_html as run_page
 from inferometer.studies.campaign_comparison import compare_campaign_folders
 from inferometer.studies.comparison import Question
+from inferometer.studies.history.trend import trend
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 LIMIT_S = 120
@@ -152,6 +155,11 @@ def of_workload(turn: Turn) -> str:
     return workload.page(turn("workload"), drawn)
 
 
+def of_history(turn: Turn) -> str:
+    """A figure over twelve runs."""
+    return history_page.render(poisoned(trend(history(noisy(12)), "ttft_p50", None, ()), turn))
+
+
 PAGES: dict[str, Callable[[Turn], str]] = {
     "report": of_run,
     "campaign": lambda turn: campaign_page(poisoned(campaigns.measured(), turn)),
@@ -159,6 +167,7 @@ PAGES: dict[str, Callable[[Turn], str]] = {
     "bench": lambda turn: bench_page(poisoned(benches.usual(), turn)),
     "agentic": lambda turn: agentic_page(poisoned(agentics.usual(), turn)),
     "workload_page": of_workload,
+    "history": of_history,
 }
 """By template: the page of a document whose texts are turned."""
 WITHOUT_CHARTS = {"campaign_comparison"}

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import finish
+from commands import finish, only
 
 from inferometer.telemetry.machines.tracks import THIS_MACHINE
 from inferometer.telemetry.metrics.record import read
@@ -24,8 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["--requests", "80", "--rate", "40", "--warmup", "0", "--quiet", "--out", str(out)]
     host = ["--host-telemetry-interval", "200ms", "--power", METER, "--power", BROKEN]
     assert finish("run", *words, *host)[0] in (0, 3, 4)
-    (found,) = out.iterdir()
-    return found
+    return only(out)
 
 
 def test_the_readings_are_in_the_record_of_scrapes(folder: Path) -> None:
