@@ -36,7 +36,6 @@ FAMILY_EVERY = 5
 MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 LEVELS = {"nominal": 0, "fair": 1, "serious": 2, "critical": 3}
 STALLS = ("cpu", "memory", "io")
-LOOPBACK = "lo"
 
 Part = Callable[[Text], None]
 """Adds its readings to a text, and may raise only what it documents."""
