@@ -52,10 +52,16 @@ def carry_out(out: Path, name: str, arguments: Sequence[str], cores: set[int] | 
         cwd=ROOT,
         preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
     )
-    latest = max((ROOT / runs).glob("*"), default=None, key=lambda path: path.name)
+    latest = latest_in(ROOT / runs)
     if latest is not None and code in DONE:
         keep(latest, ROOT / EXAMPLES / name)
     return code
+
+
+def latest_in(runs: Path) -> Path | None:
+    """The folder of the latest campaign in a folder of runs, which holds the history's index too."""
+    found = (path.parent for path in runs.glob("*/campaign.json"))
+    return max(found, default=None, key=lambda path: path.name)
 
 
 def keep(campaign: Path, example: Path) -> None:

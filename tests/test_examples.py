@@ -10,6 +10,7 @@ import pytest
 from campaigns import simulated
 
 from inferometer.plan.campaign import campaign
+from scripts.campaign import latest_in
 from scripts.picture import first_picture
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
@@ -43,3 +44,14 @@ def test_the_first_picture_stands_alone() -> None:
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.find("{http://www.w3.org/2000/svg}style") is not None
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_latest_campaign_is_found_beside_what_else_lies_in_a_folder_of_runs(tmp_path: Path) -> None:
+    """The history's index, and a campaign that ended before it had anything to say."""
+    assert latest_in(tmp_path) is None
+    for name in ("20260101T000000Z-one", "20260102T000000Z-two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "campaign.json").touch()
+    (tmp_path / "20260103T000000Z-three").mkdir()
+    (tmp_path / "history.sqlite3").touch()
+    assert latest_in(tmp_path) == tmp_path / "20260102T000000Z-two"
