@@ -76,6 +76,12 @@ def pin(pid: int, core: int) -> None:
         os.sched_setaffinity(pid, {_CORES[core]})
 
 
+def keep_off_first(pid: int) -> None:
+    """Keep a process and what it starts off the server's core, where the system can and there is another."""
+    if _CORES[1:]:
+        os.sched_setaffinity(pid, set(_CORES[1:]))
+
+
 @contextlib.contextmanager
 def server(*flags: str) -> Iterator[tuple[int, psutil.Process]]:
     """A reference server on the first core: its port and its process."""

@@ -1,7 +1,7 @@
 """A long run, watched: `python -m benchmarks.soak [--minutes N]` (`make soak`: an hour).
 
 The reference server is measured in open loop, 200 requests per second of 100 tokens, 20,000 tokens per second, over warm
-connections and with its metrics scraped. Every ten seconds the resident memory and the open files of each process are read: the
+connections and with its metrics scraped. The server has the first core, who measures it the rest. Every ten seconds the resident memory and the open files of each process are read: the
 command, its worker, its scraper, and the server. Printed is of each what it had at most, and how much it grew in ten minutes
 (the slope by least squares, without the first quarter, at most ten minutes); and P99 of lateness in each sixth of the run.
 
@@ -26,7 +26,7 @@ import psutil
 
 from benchmarks import instrument
 from benchmarks.busy import Others
-from benchmarks.server_capacity import server
+from benchmarks.server_capacity import keep_off_first, server
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.journal.seal import record_parts
@@ -117,6 +117,7 @@ def soak(minutes: float, out: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
+        keep_off_first(process.pid)
         others, began, top = Others(process.pid, engine.pid), time.monotonic(), psutil.Process(process.pid)
         while process.poll() is None and time.monotonic() - began < seconds:
             for name, one in looks(processes_of(top, engine), time.monotonic() - began):
