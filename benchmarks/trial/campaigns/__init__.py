@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from benchmarks.trial.campaigns import lies, live, plans, systems
+from benchmarks.trial.campaigns import lies, limited, live, plans, systems
 from benchmarks.trial.campaigns.situation import CAMPAIGN, Outcome, Situation, Statement
 
 
 def situations() -> Iterator[Situation]:
     """All of them."""
-    for part in (systems, lies, plans, live):
+    for part in (systems, limited, lies, plans, live):
         yield from part.situations()
 
 

@@ -8,7 +8,7 @@ No worker, no server, no socket; and no clock but for the date in the run's name
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from inferometer.run.warmup import Part, warm_up
 from inferometer.server.dialects import reader as body_reader
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
+from inferometer.server.engine.settings import Settings
 from inferometer.server.options import Options
 from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.driver import Driver, Server
@@ -56,6 +57,8 @@ from inferometer.workload.prompts import salt_of
 from inferometer.workload.sources import sourced
 
 NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
+Model = Callable[[Settings, int], Engine[Generation]]
+"""From an engine's settings and a seed to the engine."""
 
 
 def simulate(
@@ -65,12 +68,14 @@ def simulate(
     ui: Ui,
     lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS,
     client: ClientModel = PERFECT,
+    model: Model = Engine,
 ) -> RunResult:
     """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
 
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
     differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
-    the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads.
+    the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads. `model`: makes the
+    engine of its settings.
     """
     started = time.time_ns()
     plan, source = sourced(plan, ui.note)
@@ -103,8 +108,9 @@ def simulate(
             if schedule.ahead is not None:
                 schedule.ahead.write_all()
                 schedule.ahead.close()
+            modelled = model(engine.settings, plan.workload.seed)
             interrupted, preempted = _simulate(
-                plan, engine, client, tokenizer, schedule, folder, started, lengths, ui
+                plan, modelled, client, tokenizer, schedule, folder, started, lengths, ui
             )
             facts = last_facts(facts, schedule, interrupted=interrupted)
             write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
@@ -166,7 +172,7 @@ def _counts_alike(tokenizer: tokenizers.Tokenizer) -> bool:
 
 def _simulate(
     plan: Plan,
-    engine: Chosen,
+    engine: Engine[Generation],
     client: ClientModel,
     tokenizer: tokenizers.Tokenizer,
     requests: RequestWriter,
@@ -187,10 +193,9 @@ def _simulate(
     )
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
-    modelled: Engine[Generation] = Engine(engine.settings, plan.workload.seed)
     server = Server(
         dialects.load(target.api),
-        modelled,
+        engine,
         opener(model, target.api),
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
@@ -224,7 +229,7 @@ def _simulate(
         seen = partial(streams, folder, "worker", OUTCOME)
         if load.warmup:
             warm_up(load, requests.warm_rows, play, seen, tokenizer.count_all, lambda: None)
-        before = modelled.preempted
+        before = engine.preempted
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
@@ -233,4 +238,4 @@ def _simulate(
                 again=slots is not None and load.requests is None,
             )
         journal.close()
-        return interrupt.pressed, modelled.preempted - before
+        return interrupt.pressed, engine.preempted - before
