@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import finish
+from msgspec.structs import replace
 from procedures.driving import Silent
 from rich.console import Console
 
@@ -110,3 +111,34 @@ def test_the_command_shows_all_repeats_and_ends_with_the_worst_of_them(tmp_path:
     assert all("--repeats" not in command for command in commands)
     code, text, _ = finish(*map(str, words), "--out", str(tmp_path), "--quiet", "--json")
     assert [json.loads(line)["schema"] for line in text.splitlines()] == ["inferometer/campaign/4"] * 2
+
+
+def shown(*repeats: Repeated) -> str:
+    """What is printed of these repeats together."""
+    documents = [one.document for each in repeats for one in each.repeats]
+    out = io.StringIO()
+    render_repeats(documents, len(documents), Console(file=out, width=100), "there")
+    return " ".join(out.getvalue().split())
+
+
+def test_repeats_on_a_system_that_changes_between_them_are_said_to_differ(tmp_path: Path) -> None:
+    """Half as slow again is; the same system is not."""
+
+    def slow(folder: Path, one: Campaign, ui: Ui, confirm: Confirm, command: str) -> Tested:
+        stand = Virtual(Chosen("tiny-cpu", Settings(step_base_ns=7.5e6)), Silent())
+        return carry_out(one, stand, folder, ui, command)
+
+    usual, changed = repeated(tmp_path / "usual", 3), repeated(tmp_path / "changed", 1, slow)
+    assert "repeats differ" not in shown(usual)
+    assert "ttft: repeats differ by more than their own intervals explain" in shown(usual, changed)
+
+
+def test_an_invalid_repeat_is_not_in_the_mean(tmp_path: Path) -> None:
+    """It is counted, and its number is not."""
+    found = repeated(tmp_path, 2)
+    first, second = (one.document for one in found.repeats)
+    tests = tuple(replace(test, verdict=replace(test.verdict, status="INVALID")) for test in second.tests)
+    out = io.StringIO()
+    render_repeats([first, replace(second, tests=tests)], 2, Console(file=out, width=100), "there")
+    assert "1 INVALID" in out.getvalue()
+    assert "(of 1)" in out.getvalue()

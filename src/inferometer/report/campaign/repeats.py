@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from inferometer.documents.campaign import Campaign
+from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedValue
+from inferometer.measure.heterogeneity import heterogeneous
 from inferometer.measure.stats import mean_interval
 from inferometer.report.campaign import overview, titles
 from inferometer.report.campaign.cells import is_number, labelled
@@ -32,7 +33,14 @@ def render_repeats(campaigns: Sequence[Campaign], requested: int, console: Conso
     missing = screen.table(head, rows, [False, False, True, True, False], words=4, rank=(0, 2, 3, 4, 1))
     if missing:
         screen.say(f"{', '.join(missing)}: in the reports", "dim")
-    screen.say("Mean of the repeats' headlines, with Student's interval over repeats.", "dim")
+    screen.say("Mean of the headlines that are not INVALID, with Student's interval over repeats.", "dim")
+    apart = [name for name in names if _apart(_believed(name, campaigns))]
+    if apart:
+        screen.say(
+            f"{', '.join(map(clean, apart))}: repeats differ by more than their own intervals explain. Either the system "
+            "changed between them, or it differs from start to start.",
+            "bold yellow",
+        )
     screen.say("")
     for one in campaigns:
         status = one.verdict.status
@@ -46,21 +54,42 @@ def render_repeats(campaigns: Sequence[Campaign], requested: int, console: Conso
     screen.path("Repeats", clean(folder))
 
 
+def _tests(name: str, campaigns: Sequence[Campaign]) -> list[ProcedureDocument]:
+    return [test for one in campaigns for test in one.tests if test.test == name]
+
+
+def _believed(name: str, campaigns: Sequence[Campaign]) -> list[ReportedValue]:
+    """A test's headlines, all of the same name, but for those of INVALID repeats."""
+    tests = _tests(name, campaigns)
+    found = [
+        one
+        for test in tests
+        if test.verdict.status != "INVALID"
+        if (one := titles.headline(test)) is not None
+    ]
+    # The headline is the best value that a test has, which another repeat may be without.
+    return [one for one in found if one.name == found[0].name and is_number(one.value)]
+
+
+def _apart(values: Sequence[ReportedValue]) -> bool:
+    known = [(float(one.value), one.ci) for one in values if one.ci is not None]  # type: ignore[arg-type]  # it is a number
+    return heterogeneous([value for value, _ in known], [ci for _, ci in known])
+
+
 def _row(name: str, campaigns: Sequence[Campaign]) -> list[str]:
-    tests = [test for one in campaigns for test in one.tests if test.test == name]
+    tests = _tests(name, campaigns)
     counts = Counter(test.verdict.status for test in tests)
     verdicts = ", ".join(f"{count} {status}" for status, count in counts.items())
-    found = [value for test in tests if (value := titles.headline(test)) is not None]
-    first = next(iter(found), None)
+    first = next((one for test in tests if (one := titles.headline(test)) is not None), None)
     if first is None:
         return [clean(name), verdicts, UNMEASURED, "", ""]
-    # The headline is the best value that a test has, which another repeat may be without.
-    values = [float(one.value) for one in found if one.name == first.name and is_number(one.value)]  # type: ignore[arg-type]  # it is a number
-    label = labelled(first.label, first.at)
-    if not values:
-        return [clean(name), verdicts, UNMEASURED, "", label]
+    believed = _believed(name, campaigns)
+    if not believed:
+        return [clean(name), verdicts, UNMEASURED, "", labelled(first.label, first.at)]
+    values = [float(one.value) for one in believed]  # type: ignore[arg-type]  # it is a number
     mean = math.fsum(values) / len(values)
     ci = mean_interval(len(values), mean, statistics.stdev(values) if len(values) > 1 else None)
-    shown = f"{figure(mean, trim=True)} {clean(first.unit)}".strip()
+    shown = f"{figure(mean, trim=True)} {clean(believed[0].unit)}".strip()
     of = f" (of {len(values)})" if len(values) < len(tests) else ""
+    label = labelled(believed[0].label, believed[0].at)
     return [clean(name), verdicts, shown + of, "" if ci is None else interval(ci), label]
