@@ -25,7 +25,6 @@ from inferometer.report.figures import (
     interval,
     marked,
     moment,
-    rates_of,
     share,
     statistic_interval,
     stats_of,
@@ -45,6 +44,7 @@ from inferometer.report.html_page import (
 )
 from inferometer.report.run import charts, disclosure, machines, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
+from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 
 MET = {True: "met", False: "not met", None: "undecided"}
 
@@ -136,17 +136,8 @@ def _results(summary: Summary, label: str, names: Iterable[str]) -> Table:
 
 
 def _rates(summary: Summary) -> Table:
-    rates = summary.throughput
-    rows = [
-        [
-            Cell(rate.title, unit=disclosure.unit_of(summary, rate)),
-            figure(value),
-            interval(getattr(rates.ci95, name)),
-            figure(getattr(rates.whole_run, name)),
-        ]
-        for name, rate, value in rates_of(summary)
-    ]
-    return table("Throughput", ["Rate", "Steady window", "95 % interval", "Whole run"], rows, kind="")
+    rows = [[Cell(row.title, unit=row.unit), *row.cells] for row in rate_rows(summary)]
+    return table("Throughput", ["Rate", *RATE_HEAD[1:]], rows, kind="")
 
 
 def _objectives(slos: tuple[Objective, ...]) -> Table:

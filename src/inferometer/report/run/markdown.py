@@ -104,7 +104,8 @@ def _results(summary: Summary) -> str:
             rows.append([f"{metric.title} ({disclosure.unit_of(summary, metric)})", figure(stats.n), *cells])
     table = _numbers(head, rows)
     note = f"{MARK} fewer samples than this percentile needs; take it as a rough figure."
-    return "\n\n".join((table, note, _numbers(RATE_HEAD, rate_rows(summary)), *_errors(summary)))
+    rates = [[f"{row.title} ({row.unit})", *row.cells] for row in rate_rows(summary)]
+    return "\n\n".join((table, note, _numbers(RATE_HEAD, rates), *_errors(summary)))
 
 
 def _errors(summary: Summary) -> list[str]:
