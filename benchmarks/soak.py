@@ -1,9 +1,10 @@
 """A long run, watched: `python -m benchmarks.soak [--minutes N]` (`make soak`: an hour).
 
 The reference server is measured in open loop, 200 requests per second of 100 tokens, 20,000 tokens per second, over warm
-connections and with its metrics scraped. The server has the first core, who measures it the rest. Every ten seconds the resident memory and the open files of each process are read: the
-command, its worker, its scraper, and the server. Printed is of each what it had at most, and how much it grew in ten minutes
-(the slope by least squares, without the first quarter, at most ten minutes); and P99 of lateness in each sixth of the run.
+connections and with its metrics scraped. The server has the first core, who measures it the rest. Every ten seconds the
+resident memory and the open files of each process are read: the command, its worker, its scraper, and the server. Printed is
+of each what it had at most, and how much it grew in ten minutes (the slope by least squares, without the first quarter, at
+most ten minutes); and P99 of lateness in each sixth of the run.
 
 What the command needs to read its record afterwards is told apart: its memory then is that of a report (docs/performance.md).
 """
