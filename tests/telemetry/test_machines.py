@@ -22,8 +22,9 @@ from inferometer.telemetry.accelerator_readings import AcceleratorState
 from inferometer.telemetry.machine import this_machine
 from inferometer.telemetry.machines.agent import CONTENT_TYPE, Agent
 from inferometer.telemetry.machines.exposition_text import Text
-from inferometer.telemetry.machines.local import LocalMachine, stalled
+from inferometer.telemetry.machines.local import LocalMachine, Part, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, opened
+from inferometer.telemetry.machines.side_by_side import SideBySide
 from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASONS
 from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
 from inferometer.telemetry.metrics.series import collect
@@ -262,13 +263,51 @@ def test_a_meter_that_fails_says_why_and_is_read_again() -> None:
 def test_two_meters_of_one_kind_are_told_apart() -> None:
     """Law: two wall meters are two meters."""
     text = Text()
-    for part in opened([f"command:{sys.executable} -c 'print({watts})'" for watts in (10, 20)]):
+    specs = [f"command:{sys.executable} -c 'print({watts})'" for watts in (10, 20)]
+    for part in opened(specs, patience_s=20.0):
         part(text)
     found = tracks_of(str(text))
     assert {one.labels["meter"]: float(one.values[0]) for one in found.of("power")} == {
         "command": 10.0,
         "command#2": 20.0,
     }
+
+
+def test_a_meter_that_hangs_holds_up_no_other_and_its_counter_is_not_taken_late() -> None:
+    """Law: a text waits so long and no longer; what comes later is in the next one, without what has to be of its instant."""
+    go, begun = threading.Event(), 0
+    quick = PowerReading("quick", "machine", "0", 5.0)
+    slow = PowerReading("slow", "machine", "0", 7.0, 11.0, "counter", 99.0)
+
+    class Waiting(Planted):
+        def read(self) -> tuple[PowerReading, ...]:
+            nonlocal begun
+            begun += 1
+            assert go.wait(20.0)
+            return (slow,)
+
+    def late(part: Part, found: Text) -> None:
+        found.add("meter_failed", 1, {"meter": "slow", "code": "timeout", "words": "late"})
+
+    parts = [MeterPart("quick", lambda _: Planted([(quick,)] * 99)), MeterPart("slow", lambda _: Waiting([]))]
+    several = SideBySide(parts, late, patience_s=0.2)
+
+    def body() -> str:
+        text = Text()
+        several(text)
+        return str(text)
+
+    bodies = [body(), body()]
+    assert begun == 1
+    go.set()
+    while len(bodies) < 99 and 'device="0",method="counter"' not in bodies[-1]:
+        bodies.append(body())
+    found = tracks_of(*bodies)
+    (watts,) = found.of("power", meter="quick")
+    assert len(watts.times) == len(bodies)
+    assert only(found, "power", meter="slow") == [7.0]
+    assert not list(found.of("energy"))
+    assert len(only(found, "meter_failed", meter="slow")) == len(bodies) - 1
 
 
 def test_a_state_of_an_accelerator_is_terms() -> None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 from feeding import same_however_cut
 from hypothesis import given
@@ -150,6 +152,25 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started() -> None:
     quiet = "import os, signal; os.close(1); os.close(2); signal.pause()"
     assert code_of(CommandMeter(python(quiet), BRIEF_S).read) == "timeout"
     assert time.monotonic() - began < GENEROUS_S
+
+
+def test_a_command_does_not_outlive_a_process_that_ends_in_the_midst_of_a_reading(tmp_path: Path) -> None:
+    """Law: nor does what the command started."""
+    noted = tmp_path / "pid"
+    shell = f"sleep 300 & echo $! > {noted}.new; mv {noted}.new {noted}; wait"
+    reader = (
+        "import pathlib, threading, time\n"
+        "from inferometer.telemetry.power.command import CommandMeter\n"
+        f"meter = CommandMeter(['sh', '-c', {shell!r}])\n"
+        "threading.Thread(target=meter.read, daemon=True).start()\n"
+        f"while not pathlib.Path({str(noted)!r}).exists(): time.sleep(0.01)\n"
+    )
+    subprocess.run([sys.executable, "-c", reader], timeout=GENEROUS_S, check=True, stderr=subprocess.DEVNULL)
+    left = int(noted.read_text())
+    until = time.monotonic() + GENEROUS_S
+    while psutil.pid_exists(left) and psutil.Process(left).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_a_command_that_floods_either_output_is_ended() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 
 import click
@@ -83,6 +84,7 @@ def serve(
         raise click.UsageError(f"--power: {wrong}") from None
     roles = {"engine": list(processes)} if processes else {}
     machine = LocalMachine(this_machine(), roles, opened(meters))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no meter's command is left behind
     with Agent(host, port, machine.text, token) as agent:
         say(f"readings of this machine: http://{place}:{agent.server_address[1]}/metrics (Ctrl-C ends)")
         try:

@@ -1,7 +1,7 @@
 """Accelerators and meters of power as parts of the readings of this machine.
 
 A meter that fails is told by its reason in place of a reading, as a sample of value 1: the record itself says why a figure is
-missing. It is tried again at the next reading, since one that answered once may do so again.
+missing. It is tried again at the next reading, since one that answered once may do so again. All are read side by side.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
+from inferometer.telemetry.machines.side_by_side import PATIENCE_S, SideBySide
 from inferometer.telemetry.machines.terms import THROTTLE_REASONS
 from inferometer.telemetry.power.meters import available, open_meter
-from inferometer.telemetry.power.readings import Meter, MeterFailed
+from inferometer.telemetry.power.readings import FailureCode, Meter, MeterFailed
 
 AUTO = "auto"
 SHOWN_OF_A_REASON = 300
@@ -28,6 +29,7 @@ class MeterPart:
     def __init__(self, spec: str, open_it: Callable[[str], Meter], mark: str = "") -> None:
         self._spec, self._open, self._mark = spec, open_it, mark
         self._meter: Meter | None = None
+        self.name = kind_of(spec) + mark
 
     def __call__(self, found: Text) -> None:
         """Add its readings, or why there are none."""
@@ -36,10 +38,7 @@ class MeterPart:
                 self._meter = self._open(self._spec)
             readings = self._meter.read()
         except MeterFailed as failure:
-            words = str(failure)[:SHOWN_OF_A_REASON]
-            found.add(
-                "meter_failed", 1, {"meter": failure.meter + self._mark, "code": failure.code, "words": words}
-            )
+            _add_failure(found, failure.meter + self._mark, failure.code, str(failure))
             return
         for one in readings:
             labels = {
@@ -51,6 +50,17 @@ class MeterPart:
             found.add("power", one.watts, labels)
             found.add("energy", one.joules, labels)
             found.add("energy_range", one.wraps_at, labels)
+
+
+def _add_failure(found: Text, meter: str, code: FailureCode, words: str) -> None:
+    labels = {"meter": meter, "code": code, "words": words[:SHOWN_OF_A_REASON]}
+    found.add("meter_failed", 1, labels)
+
+
+def _add_lateness(part: Part, found: Text) -> None:
+    if isinstance(part, MeterPart):
+        words = f"{part.name}: no answer in time; what comes late is taken with the next reading, but for counters"
+        _add_failure(found, part.name, "timeout", words)
 
 
 class AcceleratorPart:
@@ -87,13 +97,19 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
-def opened(meters: Sequence[str]) -> Sequence[Part]:
-    """The accelerators, and these meters; `auto` is each that this machine seems to have."""
+def opened(meters: Sequence[str], patience_s: float = PATIENCE_S) -> Sequence[Part]:
+    """The accelerators and these meters, as one part; `auto` is each that this machine seems to have. `patience_s`: for all of
+    them together."""
     named = [one for spec in meters for one in (available() if spec == AUTO else (spec,))]
     seen: Counter[str] = Counter()
     parts: list[Part] = [AcceleratorPart()]
     for spec in dict.fromkeys(named):
-        kind = spec.partition(":")[0].replace("https", "http")
+        kind = kind_of(spec)
         seen[kind] += 1
         parts.append(MeterPart(spec, open_meter, f"#{seen[kind]}" if seen[kind] > 1 else ""))
-    return parts
+    return [SideBySide(parts, _add_lateness, patience_s)]
+
+
+def kind_of(spec: str) -> str:
+    """The name that the failures and readings of a meter have."""
+    return spec.partition(":")[0].replace("https", "http")

@@ -1,11 +1,13 @@
 """What a command prints, within limits of time and size.
 
 It runs without a shell, without input and with the reduced environment of our own processes (isolation.py), in a process group
-that is ended as a whole: what it started must not outlive it.
+that is ended as a whole: what it started must not outlive it, and it must not outlive this process, which may end in the midst
+of a reading.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -25,10 +27,13 @@ SHOWN = 120
 """Characters of an error message that are repeated."""
 
 
+_running: set[subprocess.Popen[bytes]] = set()
+
+
 def started(meter: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
     """The command, with pipes as its output and its errors. Raises MeterFailed."""
     try:
-        return subprocess.Popen(  # noqa: S603 - the user's own command, as on the command line
+        process = subprocess.Popen(  # noqa: S603 - the user's own command, as on the command line
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -42,6 +47,19 @@ def started(meter: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         raise MeterFailed(meter, "permission", f"{command[0]!r} may not be executed") from None
     except (OSError, ValueError) as cause:  # ValueError: a null byte
         raise MeterFailed(meter, "vanished", f"{command[0]!r} cannot be started: {cause}") from None
+    _running.add(process)
+    return process
+
+
+@atexit.register
+def _end_running() -> None:
+    for process in tuple(_running):
+        _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
@@ -49,8 +67,8 @@ def ended(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    _kill_group(process)
+    _running.discard(process)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(isolation.REAP_S)
 
