@@ -3,12 +3,14 @@ reason where the samples do not tell."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.measure.energy import LARGEST_GAP_S, averaged, counted, integrated
+from inferometer.measure.energy import LARGEST_GAP_S, SpanEnergy, averaged, counted, integrated
 from inferometer.measure.record import Floats, Ints
 from inferometer.units import NS_PER_S
 
@@ -33,7 +35,7 @@ def ns(at: float) -> int:
 def samples(draw: st.DrawFn) -> tuple[Ints, Floats]:
     """Instants at gaps of 1 ms to 3 s, and powers up to a kilowatt."""
     gaps = draw(st.lists(st.integers(1, 3000), min_size=1, max_size=40))
-    power = draw(st.lists(st.floats(0, 1000), min_size=len(gaps) + 1, max_size=len(gaps) + 1))
+    power = draw(st.lists(st.floats(0.5, 1000), min_size=len(gaps) + 1, max_size=len(gaps) + 1))
     t_ns = SINCE_BOOT + np.cumsum([0, *gaps]).astype(np.int64) * 1_000_000
     return t_ns, np.array(power)
 
@@ -144,6 +146,13 @@ def test_a_counter_that_goes_backwards_is_no_energy() -> None:
 def test_a_counter_that_never_moves_is_no_energy() -> None:
     """No device draws nothing: its counter is not supported, and says so by standing still."""
     assert counted(seconds(0, 1, 2), floats(70, 70, 70), ns(0), ns(2)).reason == "counter_stuck"
+
+
+@pytest.mark.parametrize("method", [integrated, averaged])
+def test_a_power_that_is_always_nothing_is_no_energy(method: Callable[..., SpanEnergy]) -> None:
+    """A plug that shows 0 W is not the one that the machine hangs on; one reading of something tells that it is."""
+    assert method(seconds(0, 1, 2), floats(0, 0, 0), ns(0), ns(2)).reason == "no_power"
+    assert method(seconds(0, 1, 2), floats(0, 0, 5), ns(0), ns(2)).joules
 
 
 @pytest.mark.parametrize("method", [integrated, averaged, counted])

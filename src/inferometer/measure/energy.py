@@ -18,6 +18,7 @@ within LARGEST_GAP_S: the smallest range in use lasts a minute at a kilowatt.
 | `not_covered`   | no sample lies at or before b, or none at or after e                                          |
 | `counter_reset` | the counter went backwards, and its range is unknown or smaller than the step                 |
 | `counter_stuck` | the counter never moved: no device draws nothing                                              |
+| `no_power`      | the power never was anything but 0                                                            |
 
 An energy is valid if no two neighbours of the samples used, those around b and e included, are more than LARGEST_GAP_S apart:
 between them the power is assumed, not known. Samples that are not finite, and those not later than one before, are left out.
@@ -36,7 +37,7 @@ from inferometer.units import NS_PER_S
 LARGEST_GAP_S = 3.0
 """Three samples at the usual rate: a meter that misses one is still valid, and a load's steps take seconds."""
 
-Reason = Literal["no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck"]
+Reason = Literal["no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power"]
 
 
 class SpanEnergy(msgspec.Struct, frozen=True):
@@ -96,6 +97,8 @@ def integrated_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> 
     if isinstance(found, str):
         return found
     t_s, power = found
+    if not power.any():
+        return "no_power"
     return Course(t_s, _cumulated((power[1:] + power[:-1]) / 2 * np.diff(t_s)), power)
 
 
@@ -105,6 +108,8 @@ def averaged_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> Co
     if isinstance(found, str):
         return found
     t_s, power = found
+    if not power[1:].any():
+        return "no_power"
     return Course(t_s, _cumulated(power[1:] * np.diff(t_s)))
 
 

@@ -38,7 +38,9 @@ from inferometer.measure.record import Floats, Ints
 from inferometer.telemetry.power.readings import Method, Scope
 from inferometer.units import NS_PER_S
 
-NoFigure = Literal["no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "gap"]
+NoFigure = Literal[
+    "no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power", "gap"
+]
 """Those of energy.Reason, and `gap`: there is a figure, but not a valid one."""
 
 

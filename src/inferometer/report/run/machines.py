@@ -91,6 +91,7 @@ _REASONS = {
     "not_covered": "no reading before the load, or none behind it",
     "counter_reset": "its counter went backwards",
     "counter_stuck": "its counter never moved",
+    "no_power": "all its readings are 0 W",
 }
 _WITHHELD = {
     "memory_unknown": "how long the load remembers is not known",
