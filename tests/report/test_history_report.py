@@ -161,3 +161,13 @@ def test_a_page_holds_its_data_and_loads_and_runs_nothing_of_others() -> None:
     assert len(seen.scripts) == 2
     assert "12 comparable results" in seen.text
     assert "svg" in {tag for tag, _ in seen.tags}
+
+
+def test_a_result_that_nobody_measured_is_said_to_be_one() -> None:
+    """In the list and where it is shown whole; a measured one is not."""
+    simulated = replace(entry(1, {"ttft_p50": 4.0}), conditions=CONDITIONS | {"instrument.simulated": "true"})
+    measured = replace(simulated, conditions=CONDITIONS | {"instrument.simulated": "false"})
+    for one, said in ((simulated, True), (measured, False)):
+        numbered = NumberedEntry(1, one)
+        assert ("VALID, simulated" in shown(render_entry, numbered)) is said
+        assert ("simulated" in shown(render_list, [numbered], 0, width=140)) is said

@@ -54,14 +54,13 @@ def _row(one: NumberedEntry) -> tuple[str, ...]:
         f"{clean(each.name)} {figure(each.value)} {clean(each.unit)}".strip() for each in shown
     )
     started = moment(entry.started).removesuffix(" UTC")
-    verdict = f"{entry.verdict}, cut short" if entry.interrupted else entry.verdict
     said = entry.conditions.get
     return (
         str(one.number),
         started[:16],
         entry.kind,
         words.name_of(one),
-        verdict,
+        words.verdict_of(entry),
         figures or ABSENT,
         clean(said("sut.model", ABSENT)),
         clean(said("sut.engine", ABSENT)),
@@ -101,7 +100,7 @@ def _facts(entry: HistoryEntry) -> list[tuple[str, str]]:
     reasons = f" ({', '.join(map(clean, entry.reasons))})" if entry.reasons else ""
     return [
         ("Started", moment(entry.started)),
-        ("Verdict", f"{entry.verdict}{reasons}{', cut short' if entry.interrupted else ''}"),
+        ("Verdict", f"{words.verdict_of(entry)}{reasons}"),
         ("Id", clean(entry.id)),
         ("Folder", ABSENT if entry.folder is None else clean(entry.folder)),
         ("Seed", ABSENT if entry.seed is None else str(entry.seed)),

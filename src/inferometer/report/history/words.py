@@ -11,6 +11,7 @@ from inferometer.documents.history import (
     CheckMethod,
     CheckOutcome,
     HistoryCheck,
+    HistoryEntry,
     NumberedEntry,
     Scale,
 )
@@ -59,6 +60,19 @@ def least_p(one: CheckedFigure) -> str:
     """The smallest corrected p of a figure."""
     values = [each.p_holm for each in one.recent]
     return ABSENT if not values else "< 0.001" if min(values) < 0.001 else figure(min(values), 2)
+
+
+def verdict_of(entry: HistoryEntry) -> str:
+    """The verdict, and what a reader must know beside it."""
+    beside = [
+        word
+        for word, holds in (
+            ("cut short", entry.interrupted),
+            ("simulated", entry.conditions.get("instrument.simulated") == "true"),
+        )
+        if holds
+    ]
+    return ", ".join((clean(entry.verdict), *beside))
 
 
 def heading(one: CheckedResult) -> str:
