@@ -79,6 +79,7 @@ def test_every_length_has_its_requests_and_the_warm_up_is_short_and_verified(lin
     assert [run["part"] for run in document["runs"]] == ["warm-up", *["level"] * len(TARGETS), "again"]
     warm, *levels, again = linear.of("long-context")
     assert again["workload"]["fingerprint"] == levels[0]["workload"]["fingerprint"]
+    assert len({level["plan"]["workload"]["seed"] for level in levels}) == len(levels)
     assert warm["requests"]["warmup"]["completed"] >= 100
     assert warm["plan"]["load"]["warmup_probes"] >= 3
     assert warm["metrics"]["input_tokens"]["max"] < 600
@@ -268,6 +269,7 @@ def test_the_maximum_throughput_of_a_length_is_that_of_a_full_engine(tmp_path: P
     cut_short.mkdir()
     ran = carried_out(whole, "long-context", engine=engine, tests={"long-context": sizes})
     (row,) = ran.rows("long-context", "maxima")
+    assert not any("no maximum was looked for" in note for note in ran.test("long-context")["notes"])
     truth = 4 / (engine.step_base_ns / 1e9)
     assert row["max_output_tok_s"] == pytest.approx(truth, rel=0.05)
     assert row["concurrency"] >= 4

@@ -17,6 +17,7 @@ from procedures.summaries import changed, steady
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
+from inferometer.procedures.latency_limit import PART
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import runs
 from inferometer.run.simulate import simulate
@@ -176,12 +177,31 @@ def test_an_objective_that_no_level_measured_is_not_met_by_that(loop: str) -> No
 
 
 def test_a_limit_that_nothing_meets_or_everything_does_is_said() -> None:
-    """Missed at a tenth of the capacity already; or met up to the maximum."""
+    """Missed at a tenth of the capacity already; or met at the highest load that was tried, which is the answer."""
     tests = Tests()
-    for limit, code in (("ttft_p99<1ms", "missed_at_least_load"), ("ttft_p99<9s", "not_bound")):
+    for limit, code in (("ttft_p99<1ms", "missed_at_least_load"), ("ttft_p99<9s", "held_at_highest")):
         setup = Setup(Plan.model_validate({"slos": [limit]}), tests)
-        found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
+        done = carried("throughput", setup, open_system(10, 8))
+        found = results("throughput", setup, done)
         assert value(found, "limited_output_tok_s").note.code == code
+    tried = max(one.step.at.rate or 0.0 for one in runs(done, PART))
+    assert value(found, "limited_rate").value == tried < value(found, "sustainable_rate").value
+
+
+def test_a_limit_of_a_tail_has_no_answer_by_levels_that_have_none() -> None:
+    """A P99 of 60 requests is about their maximum; that a limit is missed at the least load they can tell."""
+    tests = Tests()
+
+    def short(plan: Plan) -> Summary:
+        seen = open_system(10, 8)(plan)
+        return changed(seen, requests=changed(seen.requests, completed=60))
+
+    for limit, code in (("ttft_p99<9s", "limit_levels_too_short"), ("ttft_p50<9s", "held_at_highest")):
+        setup = Setup(Plan.model_validate({"slos": [limit]}), tests)
+        found = results("throughput", setup, carried("throughput", setup, short))
+        assert value(found, "limited_output_tok_s").note.code == code
+        assert value(found, "throughput_at_ttft_limit").value is None
+        assert not found.undecided
 
 
 def refusing(most: int) -> System:

@@ -7,7 +7,9 @@ level decides. Each gives y = log(value / limit), of the worst where there are s
 
 r being the rate and C the capacity: latencies grow like 1 / (1 - load). Weights fall with |y|, so that levels near the limit
 count. The answer is where the line crosses 0, with its interval. Levels go up or down until the limit lies between two, then to
-the crossing, to and fro, until ENOUGH of them are near and the interval is narrow, or `most` were run.
+the crossing, to and fro, until ENOUGH of them are near and the interval is narrow, or `most` were run. A limit that holds at
+LAST of the capacity is answered by that level: nearer to the capacity what a level meets of its queue is chance, so what holds
+there is not known, and is not tried. A P99 of fewer than LEAST_REQUESTS is about their maximum, and decides nothing.
 
 | limit      | is                                                                                          |
 | ---------- | ------------------------------------------------------------------------------------------- |
@@ -52,6 +54,8 @@ LEAST_NOISE = 0.08
 """Of y, whatever a few levels that happen to agree look like."""
 LOST, BEHIND = 1.0, 0.7
 """y at least, where requests fail and where they are not kept up with."""
+LEAST_REQUESTS = 100
+"""Of each level, for an answer."""
 SEEDS = 2_000
 
 
@@ -61,6 +65,11 @@ class Limit:
 
     objectives: tuple[str, ...] = ()
     ten_times: bool = False
+
+    @property
+    def of_tails(self) -> bool:
+        """Whether it is of P90 or beyond."""
+        return self.ten_times or any("_p9" in expr for expr in self.objectives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +98,18 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to. `binding`: what refuses a higher rate. `why`: `crossed`: at the limit; `free`: the limit holds up
-    to the capacity; `missed`: not even at the least load; `open`: the search has not come to its end. `below`: the least load
-    that was run, where the interval would begin below that: nobody measured there, so it has none, and no rate that lies there
-    is an answer."""
+    """What a search came to. `binding`: what refuses a higher rate. `why`: `crossed`: at the limit; `held`: the limit holds at
+    the highest rate that was tried, which is the answer; `free`: it holds at the maximum itself; `missed`: not even at the
+    least load; `few`: levels have fewer than LEAST_REQUESTS, the shortest `requests`; `open`: the search has not come to its
+    end. `below`: the least load that was run, where the interval would begin below that: nobody measured there, so it has
+    none, and no rate that lies there is an answer."""
 
     rate: float | None
     ci: Interval | None
     binding: str
-    why: Literal["crossed", "free", "missed", "open"]
+    why: Literal["crossed", "held", "free", "missed", "few", "open"]
     below: float | None = None
+    requests: int | None = None
 
 
 def reference(done: Sequence[Performed]) -> PerformedRun | None:
@@ -172,10 +183,24 @@ def find(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> Found:
     """Where a limit lies by what was done."""
     move = _next(seeking, limit, done)
     known = points(seeking, limit, done)
+    fewest = _fewest(known)
+    if limit.of_tails and fewest is not None and fewest < LEAST_REQUESTS and not _missed_at_once(move):
+        return Found(None, None, "", "few", requests=fewest)
     if isinstance(move, Found):
         return move
     rate, ends = _crossing(seeking, known) or (None, None)
     return _found(known, rate, ends, _binding(known), "open")
+
+
+def _missed_at_once(move: float | Found) -> bool:
+    """Whether the least load is beyond the limit, for which few requests are enough."""
+    return isinstance(move, Found) and move.why == "missed"
+
+
+def _fewest(known: Sequence[Point]) -> int | None:
+    """Requests of the shortest level, but for the reference; None without any."""
+    levels = (one.done for one in known if one.done.step.part == PART)
+    return min((one.outcome.summary.requests.completed for one in levels), default=None)
 
 
 def seek(
@@ -216,7 +241,7 @@ def _next(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> float | 
     if not missed:
         top = max(met)
         if top >= 0.99 * most:
-            return Found(seeking.capacity, None, "", "free")
+            return Found(top, None, "", "held")
         if top <= 1.01 * least:
             return FIRST * seeking.capacity
         return most if top > 0.8 * seeking.capacity else (top + seeking.capacity) / 2

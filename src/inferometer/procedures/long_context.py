@@ -37,7 +37,15 @@ from inferometer.procedures.plateau import (
     still_rose,
 )
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, documents, reseeded, warm_up_run, without_warm_up
+from inferometer.procedures.setup import (
+    Setup,
+    closed_loop,
+    documents,
+    level_of,
+    reseeded,
+    warm_up_run,
+    without_warm_up,
+)
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, refusals, runs
 from inferometer.procedures.summary_access import (
     Metric,
@@ -66,8 +74,10 @@ def steps(setup: Setup) -> Steps:
     wanted = setup.tests.long_context
     yield warm_up_run(_plan(setup, SHORT))
     made: list[Run] = []
-    for length in wanted.lengths:
-        plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
+    for number, length in enumerate(wanted.lengths):
+        # Of its own seed: what a model of an engine draws would else be the same at all lengths, and their errors one.
+        plan = level_of(_plan(setup, length), NAME, number)
+        plan = closed_loop(plan, wanted.concurrency, requests=wanted.requests)
         why = Note(
             "context_level",
             {"requests": wanted.requests, "tokens": length, "concurrency": wanted.concurrency},
@@ -167,7 +177,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         figures=(_figure(performed, scaling),),
         notes=(
             Note("time_per_1k_tokens"),
-            Note("throughput_at_concurrency", {"concurrency": wanted.concurrency}, capacity=True),
+            *(() if wanted.search else (_at_concurrency(wanted.concurrency),)),
             *_left_out(setup, done),
             *_short_of(performed, wanted.requests),
             *(_slower(setup, done) if wanted.search else ()),
@@ -179,6 +189,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *((Note("no_maximum_at_lengths", {"lengths": missing}, capacity=True),) if missing else ()),
         ),
     )
+
+
+def _at_concurrency(concurrency: int) -> Note:
+    return Note("throughput_at_concurrency", {"concurrency": concurrency}, capacity=True)
 
 
 def _repeated(

@@ -153,7 +153,13 @@ def closed_loop(
     return variant(plan, load={**load, **arrivals, **ends})
 
 
-TEST_SEEDS = {"ttft": 10_000, "itl": 20_000, "tradeoff": 30_000, "memory-pressure": 40_000}
+TEST_SEEDS = {
+    "ttft": 10_000,
+    "itl": 20_000,
+    "tradeoff": 30_000,
+    "memory-pressure": 40_000,
+    "long-context": 50_000,
+}
 """How far the seeds of a test's levels are from the plan's: those of searches (saturation.py, plateau.py, latency_limit.py) and
 of other tests are elsewhere, so that no two runs of a campaign send the same, but where a method compares equal requests."""
 

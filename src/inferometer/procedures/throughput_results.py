@@ -148,6 +148,10 @@ def _how(under: Under) -> Note:
         return Note("bound_by", {"binding": under.found.binding})
     if under.found.why == "free":
         return Note("not_bound")
+    if under.found.why == "held":
+        return Note("held_at_highest", {"rate": under.found.rate}, capacity=True)
+    if under.found.why == "few":
+        return Note("limit_levels_too_short", {"requests": under.found.requests})
     return Note("missed_at_least_load") if under.found.why == "missed" else Note("limit_not_found")
 
 

@@ -32,7 +32,10 @@ def with_results(
     """A test's document with what its runs came to, and the verdict on that."""
     found = values(results)
     headline = headline_of(document.test, found)
-    judgement = verdict_of_test(document.test, measured, document.problem, results.undecided, headline)
+    undecided = results.undecided
+    if headline is None and document.problem is None and not undecided:
+        undecided = (Note("no_headline"),)
+    judgement = verdict_of_test(document.test, measured, document.problem, undecided, headline)
     return replace(
         document,
         verdict=verdict_document(judgement),
@@ -40,7 +43,7 @@ def with_results(
         tables=tables(results),
         figures=figures(results),
         notes=notes(results.notes),
-        undecided=notes(results.undecided),
+        undecided=notes(undecided),
     )
 
 

@@ -314,6 +314,9 @@ THROUGHPUT: dict[str, Words] = {
         "that was run"
     ),
     "not_bound": "the limit holds up to the maximum",
+    "held_at_highest": "the limit holds at {rate:.4g} requests/s, the highest load that was tried under it: nearer to the "
+    "maximum what a level meets of its queue is chance",
+    "limit_levels_too_short": "levels of {requests} requests have no P99 that could be held against a limit",
     "missed_at_least_load": "missed at a tenth of the maximum already",
     "limit_not_found": "not found",
     "beyond_is_a_ratio": "Worst: the value by its limit, of the objective that is furthest beyond; above 1 it is missed.",

@@ -9,12 +9,14 @@ def _at_equal_load(first: float, then: float, loads: int, rate: float | None, co
     load = f"{rate:.4g} requests/s" if rate is not None else f"{concurrency} in flight"
     others = f" So it is at {loads - 1} other {'load' if loads == 2 else 'loads'}." if loads > 1 else ""
     return (
-        f"Two runs at {load} came to {first:.4g} and {then:.4g} output tokens/s, beyond the intervals of both: the system does "
-        f"not do the same at the same load, so levels cannot be held against each other.{others}"
+        f"Two runs at {load} came to {first:.4g} and {then:.4g} output tokens/s, beyond the intervals of both: either the "
+        "system changed, or what it does at one load varies by more than runs of this length can tell. Levels cannot be held "
+        f"against each other.{others}"
     )
 
 
 REPEATED: dict[str, Words] = {
+    "no_headline": "Nothing was measured that answers what the test asks.",
     "drifted_between": (
         "{latency} P50 of {of} was {first:.4g} ms at first and {again:.4g} ms at the end: the system changed during the test, "
         "and what it did by itself is not told from what the test compares. Measure again on a system that stays as it is."
