@@ -138,6 +138,28 @@ def test_a_system_is_pushed_past_its_capacity_only_by_whoever_owns_it() -> None:
     assert campaign(["ttft"], None, elsewhere).names == ("ttft",)
 
 
+PERCENTAGES = [
+    f"{field.alias or test}.{name}"
+    for test, field in Tests.model_fields.items()
+    for name in type(field.default).model_fields
+    if "percent" in name
+]
+
+
+@pytest.mark.parametrize("parameter", PERCENTAGES)
+def test_a_percentage_makes_a_load_that_can_be_offered(parameter: str) -> None:
+    """Law: of whatever test, a level is a thousandth of the system's capacity at least; less is refused before anything is
+    sent."""
+    test, name = parameter.split(".")
+    part = next(field.default for key, field in Tests.model_fields.items() if (field.alias or key) == test)
+    many = isinstance(getattr(part, name), tuple)
+    for percent in (0.0999, 1e-9, 0, -5):
+        given = f"{parameter}={[percent] if many else percent}"
+        found = problems([test], parameters=[given])
+        assert "must be at least 0.1" in found[f"tests.{parameter}{'.0' if many else ''}"]
+    assert campaign([test], None, None, [f"{parameter}={[0.1] if many else 0.1}"]).names == (test,)
+
+
 def test_a_file_of_another_kind_is_refused() -> None:
     """By its schema."""
     with pytest.raises(RecordError, match="schema"):

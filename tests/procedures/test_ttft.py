@@ -11,10 +11,12 @@ from procedures.modelled import carried, results, rows, summary
 from procedures.summaries import changed, stats
 
 from inferometer.documents.summary import Summary
+from inferometer.errors import PlanError
 from inferometer.measure.server import Server, Timed
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.procedures.setup import Setup
+from inferometer.procedures.setup import Setup, variant, workload_key
+from inferometer.procedures.step import KnownLimits
 from inferometer.report.campaign.notes import worded
 
 QUEUE = Timed(90, 4.0, 3.0, 8.0, 9.0, 12.0)
@@ -117,3 +119,16 @@ def test_means_of_parts_that_exceed_ttft_are_said_to() -> None:
 def test_without_metrics_ttft_has_no_parts() -> None:
     """Nothing was scraped."""
     assert found(None) == []
+
+
+def test_a_level_that_no_plan_can_have_is_refused_and_counts_as_missing() -> None:
+    """Law: what the system turns out to sustain may make a percentage of it impossible. The procedure refuses the plan in words,
+    and its results are those of the levels that were measured."""
+    plan = Plan()
+    known = KnownLimits(saturation={workload_key(plan): 1e-5})
+    setup = Setup(plan, Tests.model_validate({"ttft": {"percent": [1, 50]}}), known)
+    with pytest.raises(PlanError, match=r"a level's load\.rate: must be at least"):
+        carried("ttft", setup, lambda plan: summary(plan, request_s=1.0, completed=90))
+    assert [one.code for one in results("ttft", setup, []).undecided] == ["no_level_measured"]
+    with pytest.raises(PlanError, match=r"a level's workload\.seed"):
+        variant(plan, workload={"seed": "none"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,23 @@ def test_a_test_that_the_plan_cannot_be_carried_out_for_leaves_the_others(tmp_pa
     assert {one.compliance and one.compliance.label for one in tested.document.tests} == {"not a measurement"}
     with pytest.raises(PlanError, match="the model takes"):
         carried(tmp_path / "d", small("fairness"), Virtual(Chosen("tiny-cpu", tight), Silent()))
+
+
+def test_a_level_that_no_plan_can_have_ends_its_test_in_words(tmp_path: Path) -> None:
+    """Law: where what is known of the system makes a level impossible, that test alone ends, with the value that no plan has;
+    without any other the plan is refused."""
+    tiny = ["tradeoff.capacity_rate=1e-6", "tradeoff.percent=[1]"]
+    both = campaign(("ttft", "tradeoff"), None, None, [*SMALL[:2], *tiny], simulated=True, quick=True)
+    tested = carried(tmp_path / "c", both)
+    ended = {one.test: (one.ended_by, one.problem) for one in tested.document.tests}
+    why = "a level's load.rate: must be at least 1e-06, not 1e-08"
+    assert ended["ttft"] == (None, None)
+    assert (ended["tradeoff"][0], tested.exit_code) == ("plan", 2)
+    assert why in (ended["tradeoff"][1] or "")
+    assert rewritten(tested.folder, ()).document == tested.document
+    alone = campaign(("tradeoff",), None, None, tiny, simulated=True, quick=True)
+    with pytest.raises(PlanError, match=re.escape(why)):
+        carried(tmp_path / "d", alone)
 
 
 def test_the_warm_up_that_a_report_tells_is_the_one_that_was_made(whole: Tested) -> None:

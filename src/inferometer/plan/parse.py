@@ -70,13 +70,6 @@ def check_outside(plan: Plan, environ: Mapping[str, str]) -> None:
         raise PlanError(draft.problems)
 
 
-def _dotted(path: Key) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
 def _keyed(key: str) -> tuple[str, ...]:
     return tuple(key.split("."))
 
@@ -153,7 +146,7 @@ class _Draft:
     def _supply(self, loc: Key) -> None:
         """Note that a value is missing, and go on with an example of one."""
         path, value = wording.located(loc), wording.example(loc)
-        key = _dotted(path)
+        key = wording.dotted(path)
         kind = KINDS[str(loc[1])] if len(loc) == 3 and loc[0] == "workload" else None
         keys = (key,) if kind is None else (key, kind.chosen_by)
         needs = f"{{{key}}} has to be given" if kind is None else f"{kind.noun} needs {{{key}}}"
@@ -172,7 +165,7 @@ class _Draft:
             return path
         if refused.kind == "union_tag_invalid":
             path = (*path, "kind")
-        self.broken.add(_dotted(path))
+        self.broken.add(wording.dotted(path))
         if refused.kind == "extra_forbidden":
             message, meant = wording.unknown(path)
             if meant is not None:
@@ -201,15 +194,15 @@ class _Draft:
             flag = self.flagged.get(part)
             if flag is not None:
                 inner = path[len(_keyed(flag.key)) :]
-                named = "" if not inner or isinstance(inner[0], int) else f"{_dotted(inner)}: "
+                named = "" if not inner or isinstance(inner[0], int) else f"{wording.dotted(inner)}: "
                 return Problem(flag.name, named + message)
         for part in upwards:
             line = self.file.lines.get(part)
             if line is not None:
-                return Problem(f"{self.file.name}:{line}: {_dotted(path)}", message)
+                return Problem(f"{self.file.name}:{line}: {wording.dotted(path)}", message)
         if self.has_file:
-            return Problem(f"{self.file.name}: {_dotted(path)}", message)
-        return Problem(self.called(_dotted(path)), message)
+            return Problem(f"{self.file.name}: {wording.dotted(path)}", message)
+        return Problem(self.called(wording.dotted(path)), message)
 
     def called(self, key: str) -> str:
         """What the user calls a key: the flag that set it, else the key where there is a file, else the flag for it."""

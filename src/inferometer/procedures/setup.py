@@ -8,13 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
+
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import part_values, resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.wording import dotted, located, reason, refused
 from inferometer.plan.workload import MixtureWorkload
 from inferometer.procedures.step import KnownLimits, Run
 
@@ -43,7 +47,7 @@ class Setup:
 
 
 def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
-    """A plan with some keys of some parts changed: `variant(plan, load={...}, workload={...})`. Raises ValidationError.
+    """A plan with some keys of some parts changed: `variant(plan, load={...}, workload={...})`. Raises PlanError.
 
     None takes a key's implied value.
     """
@@ -57,7 +61,21 @@ def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
                 ]  # it is of another, which the file says: what changes is held to it
         else:
             document[part] = changes
-    return Plan.model_validate(document)
+    return _valid(document)
+
+
+def _valid(document: Mapping[str, Any]) -> Plan:
+    """The plan that a procedure made. Raises PlanError: what was measured, or asked of a test, can lead to a load that no plan
+    has, as a rate of next to nothing."""
+    try:
+        return Plan.model_validate(document)
+    except ValidationError as cause:
+        raise PlanError(
+            [
+                Problem(f"a level's {dotted(located(one.place)) or 'plan'}", reason(one))
+                for one in refused(cause)
+            ]
+        ) from cause
 
 
 HOW = (
@@ -67,10 +85,11 @@ HOW = (
 
 
 def another_workload(plan: Plan, **words: Any) -> Plan:
-    """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`."""
+    """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`. Raises
+    PlanError."""
     asked = part_values(plan.workload)
     kept = {key: asked[key] for key in HOW if key in asked}
-    return Plan.model_validate({**resolved(plan), "workload": {**kept, **words}})
+    return _valid({**resolved(plan), "workload": {**kept, **words}})
 
 
 def documents(plan: Plan, inputs: Distribution | None = None, outputs: Distribution | None = None) -> Plan:

@@ -44,9 +44,9 @@ def steps(setup: Setup) -> Steps:
     levels = _levels(setup, base)
     if levels:
         yield warm_up_run(setup.plan)
-    for number, (at, plan) in enumerate(levels):
+    for number, at in enumerate(levels):
         yield Run(
-            level_of(without_warm_up(plan), NAME, number),
+            level_of(without_warm_up(_plan(setup, at)), NAME, number),
             "level",
             at,
             Note("ttft_level", {"requests": setup.tests.ttft.requests, "level": _level(at)}),
@@ -56,7 +56,7 @@ def steps(setup: Setup) -> Steps:
 def planned(setup: Setup) -> Plan:
     """One of its levels, as far as it is known before the start."""
     levels = _levels(setup, None)
-    return levels[0][1] if levels else open_loop(setup.plan, 1.0, requests=setup.tests.ttft.requests)
+    return _plan(setup, levels[0] if levels else Conditions(rate=1.0))
 
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
@@ -100,30 +100,25 @@ def _nothing() -> Steps:
     yield from ()
 
 
-def _levels(setup: Setup, base: float | None) -> list[tuple[Conditions, Plan]]:
+def _levels(setup: Setup, base: float | None) -> list[Conditions]:
     """The levels asked for; without any, that of the plan's own load."""
     wanted, plan = setup.tests.ttft, setup.plan
-    count = wanted.requests
-    levels: list[tuple[Conditions, Plan]] = []
-    rates: list[tuple[Conditions, float]] = [(Conditions(rate=rate), rate) for rate in wanted.rates]
+    levels = [Conditions(rate=rate) for rate in wanted.rates]
     if base is not None:
-        rates += [
-            (Conditions(percent=share, rate=base * share / 100), base * share / 100)
-            for share in wanted.percent
-        ]
-    levels += [(at, open_loop(plan, rate, requests=count)) for at, rate in rates]
-    levels += [
-        (Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))
-        for slots in wanted.concurrencies
-    ]
-    if not levels and not wanted.percent:
-        rate = plan.load.offered_rate  # of users: what they ask for if none has to wait
-        if rate is not None:
-            levels = [(Conditions(rate=rate), open_loop(plan, rate, requests=count))]
-        else:
-            slots = plan.load.concurrency or 1
-            levels = [(Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))]
-    return levels
+        levels += [Conditions(percent=share, rate=base * share / 100) for share in wanted.percent]
+    levels += [Conditions(concurrency=slots) for slots in wanted.concurrencies]
+    if levels or wanted.percent:
+        return levels
+    rate = plan.load.offered_rate  # of users: what they ask for if none has to wait
+    return [Conditions(concurrency=plan.load.concurrency or 1) if rate is None else Conditions(rate=rate)]
+
+
+def _plan(setup: Setup, at: Conditions) -> Plan:
+    """Of a level. Raises PlanError: such a load does not exist."""
+    count = setup.tests.ttft.requests
+    if at.rate is not None:
+        return open_loop(setup.plan, at.rate, requests=count)
+    return closed_loop(setup.plan, at.concurrency or 1, requests=count)
 
 
 def _share(at: Conditions) -> str:

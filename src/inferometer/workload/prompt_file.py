@@ -38,7 +38,7 @@ from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
 from inferometer.plan.target import Body, Fields, Priority, Sampling, fields_of, refuse_twice
-from inferometer.plan.wording import reason, refusals
+from inferometer.plan.wording import dotted, reason, refusals
 from inferometer.whole_file import check_regular
 
 Chat = tuple[tuple[str, str], ...]
@@ -288,7 +288,7 @@ class _Survey:
             row = Row.model_validate(record.values)
         except ValidationError as wrong:
             for one in refusals(wrong)[:MOST_PROBLEMS]:
-                name = _dotted(one.place)
+                name = dotted(one.place)
                 unknown = f"no such field; here are {', '.join(FIELDS)}"
                 told = unknown if one.kind == "extra_forbidden" and len(one.place) == 1 else reason(one)
                 self._problems.append(Problem(f"{where}: {name}" if name else where, told))
@@ -316,13 +316,6 @@ class _Survey:
             )
         if self._needs_output and row.output_tokens is None:
             yield "output_tokens", "is missing: say it here, or for all rows with --output-tokens"
-
-
-def _dotted(path: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 def _first(file: BinaryIO) -> bytes:
