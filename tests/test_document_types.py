@@ -58,6 +58,7 @@ def test_a_summary_keeps_to_its_schema(result: RunResult) -> None:
         ({"schema": "inferometer/summary/1"}, "'inferometer/summary/1'; this version of inferometer reads"),
         ({"schema": None}, "its format is 'None'"),
         ({"colour": "blue"}, "colour"),
+        ({"id": "\ud83d"}, "summary.json: holds half of a surrogate pair at id, which is no text"),
         ({"requests": {"sent": "many"}}, r"\$\.requests"),
     ],
 )

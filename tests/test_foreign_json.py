@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.foreign_json import DEEPEST, NotJSON, check_depth, loads
+from inferometer.foreign_json import DEEPEST, NotJSON, check_depth, dotted, loads
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -50,3 +50,42 @@ def test_what_is_none_is_said_in_words(text: str | bytes, words: str) -> None:
     """Which go after the name of a file."""
     with pytest.raises(NotJSON, match=words):
         loads(text)
+
+
+Place = tuple[str | int, ...]
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="?"), max_size=8)
+
+
+@st.composite
+def holders(draw: st.DrawFn) -> tuple[object, Place]:
+    """Plain data with half of a surrogate pair, and its place: that of a value, or of a name, where it is a `?`."""
+    half = draw(st.characters(categories=["Cs"]))
+    value: object = draw(NAMES) + half
+    place: Place = ()
+    if draw(st.booleans()):
+        value, place = {f"a{half}": draw(PLAIN)}, ("a?",)
+    for inside in draw(st.lists(NAMES | st.integers(0, 3), max_size=6)):
+        before = [draw(PLAIN) for _ in range(inside)] if isinstance(inside, int) else []
+        value = [*before, value, draw(PLAIN)] if isinstance(inside, int) else {inside: value}
+        place = (inside, *place)
+    return value, place
+
+
+@given(holders())
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_is(made: tuple[object, Place]) -> None:
+    """Law: in a name or a value, at any depth, as an escape or as bytes; with its place, in words that can be written. A reader
+    that deals with halves gets them."""
+    value, place = made
+    escaped = json.dumps(value)
+    for text in (escaped, json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
+        with pytest.raises(NotJSON) as refused:
+            loads(text)
+        where = f" at {dotted(place)}" if place else ""
+        assert str(refused.value) == f"holds half of a surrogate pair{where}, which is no text"
+        str(refused.value).encode()
+    assert loads(escaped, halves=True) == value
+
+
+def test_a_whole_surrogate_pair_is_text() -> None:
+    """As JSON spells what is beyond the first plane."""
+    assert loads('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}

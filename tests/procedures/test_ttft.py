@@ -122,8 +122,8 @@ def test_without_metrics_ttft_has_no_parts() -> None:
 
 
 def test_a_level_that_no_plan_can_have_is_refused_and_counts_as_missing() -> None:
-    """Law: what the system turns out to sustain may make a percentage of it impossible. The procedure refuses the plan in words,
-    and its results are those of the levels that were measured."""
+    """Law: what the system turns out to sustain may make a percentage of it impossible. The procedure refuses the plan in
+    words, and its results are those of the levels that were measured."""
     plan = Plan()
     known = KnownLimits(saturation={workload_key(plan): 1e-5})
     setup = Setup(plan, Tests.model_validate({"ttft": {"percent": [1, 50]}}), known)

@@ -106,6 +106,37 @@ def test_what_does_not_follow_from_the_rest_is_refused(what: str, campaign: Path
     assert run(["compare", str(campaign.parent), str(tmp_path)]) == 2
 
 
+HALF = "\ud83d"
+PLACES: dict[str, Change] = {
+    r"tests\[0\]\.compliance\.findings\[0\]\.facts\.x": lambda one: first(one)["compliance"]["findings"][
+        0
+    ].update(facts={"x": HALF}),
+    r"tests\[0\]\.compliance\.findings\[0\]\.facts\.\?": lambda one: first(one)["compliance"]["findings"][
+        0
+    ].update(facts={HALF: 1}),
+    r"tests\[0\]\.figures\[0\]\.series\[0\]\.name": lambda one: first(one)["figures"][0]["series"][0].update(
+        name=HALF
+    ),
+    r"reproduction\.plan_file\.plan\.name": lambda one: one["reproduction"]["plan_file"]["plan"].update(
+        name=HALF
+    ),
+    r"id": lambda one: one.update(id=HALF),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_text_is_refused_with_its_place(place: str, campaign: Path, tmp_path: Path) -> None:
+    """Law: half of a surrogate pair anywhere in a document ends no command in a traceback."""
+    document = json.loads(campaign.read_text())
+    PLACES[place](document)
+    path = tmp_path / "campaign.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(RecordError, match=f"half of a surrogate pair at {place}, which is no text"):
+        read_campaign(path)
+    for command in (["report"], ["compliance"], ["rerun"], ["compare", str(campaign.parent)]):
+        assert run([*command, str(tmp_path)]) == 2
+
+
 def test_what_the_program_wrote_is_read(campaign: Path) -> None:
     """A campaign and its redacted copy contradict themselves nowhere."""
     assert read_campaign(campaign).redacted is None

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
+from inferometer.foreign_json import dotted
 from inferometer.plan import certificates, document, flags, rules, wording
 from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
@@ -146,7 +147,7 @@ class _Draft:
     def _supply(self, loc: Key) -> None:
         """Note that a value is missing, and go on with an example of one."""
         path, value = wording.located(loc), wording.example(loc)
-        key = wording.dotted(path)
+        key = dotted(path)
         kind = KINDS[str(loc[1])] if len(loc) == 3 and loc[0] == "workload" else None
         keys = (key,) if kind is None else (key, kind.chosen_by)
         needs = f"{{{key}}} has to be given" if kind is None else f"{kind.noun} needs {{{key}}}"
@@ -165,7 +166,7 @@ class _Draft:
             return path
         if refused.kind == "union_tag_invalid":
             path = (*path, "kind")
-        self.broken.add(wording.dotted(path))
+        self.broken.add(dotted(path))
         if refused.kind == "extra_forbidden":
             message, meant = wording.unknown(path)
             if meant is not None:
@@ -194,15 +195,15 @@ class _Draft:
             flag = self.flagged.get(part)
             if flag is not None:
                 inner = path[len(_keyed(flag.key)) :]
-                named = "" if not inner or isinstance(inner[0], int) else f"{wording.dotted(inner)}: "
+                named = "" if not inner or isinstance(inner[0], int) else f"{dotted(inner)}: "
                 return Problem(flag.name, named + message)
         for part in upwards:
             line = self.file.lines.get(part)
             if line is not None:
-                return Problem(f"{self.file.name}:{line}: {wording.dotted(path)}", message)
+                return Problem(f"{self.file.name}:{line}: {dotted(path)}", message)
         if self.has_file:
-            return Problem(f"{self.file.name}: {wording.dotted(path)}", message)
-        return Problem(self.called(wording.dotted(path)), message)
+            return Problem(f"{self.file.name}: {dotted(path)}", message)
+        return Problem(self.called(dotted(path)), message)
 
     def called(self, key: str) -> str:
         """What the user calls a key: the flag that set it, else the key where there is a file, else the flag for it."""

@@ -115,14 +115,6 @@ def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return tuple(part for at, part in enumerate(loc) if part != "[key]" and not (tagged and at == 1))
 
 
-def dotted(loc: tuple[str | int, ...]) -> str:
-    """A place as people write it: `workload.classes[0].name`."""
-    text = ""
-    for part in loc:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
 def misplaced(error: Refusal) -> Fault | None:
     """The fault in one of pydantic's errors that is about a workload's kind: a key or a value that other kinds have."""
     loc = error.place

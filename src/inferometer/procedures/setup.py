@@ -13,12 +13,13 @@ from pydantic import ValidationError
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.errors import PlanError, Problem
+from inferometer.foreign_json import dotted
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import part_values, resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
-from inferometer.plan.wording import dotted, located, reason, refused
+from inferometer.plan.wording import located, reason, refused
 from inferometer.plan.workload import MixtureWorkload
 from inferometer.procedures.step import KnownLimits, Run
 

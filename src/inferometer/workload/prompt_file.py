@@ -38,7 +38,7 @@ from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
 from inferometer.plan.target import Body, Fields, Priority, Sampling, fields_of, refuse_twice
-from inferometer.plan.wording import dotted, reason, refusals
+from inferometer.plan.wording import reason, refusals
 from inferometer.whole_file import check_regular
 
 Chat = tuple[tuple[str, str], ...]
@@ -288,7 +288,7 @@ class _Survey:
             row = Row.model_validate(record.values)
         except ValidationError as wrong:
             for one in refusals(wrong)[:MOST_PROBLEMS]:
-                name = dotted(one.place)
+                name = foreign_json.dotted(one.place)
                 unknown = f"no such field; here are {', '.join(FIELDS)}"
                 told = unknown if one.kind == "extra_forbidden" and len(one.place) == 1 else reason(one)
                 self._problems.append(Problem(f"{where}: {name}" if name else where, told))
@@ -395,7 +395,7 @@ class _Lines:
 def _of_json(line: str) -> JsonObject | None:
     if not line.strip():
         return None
-    values = foreign_json.loads(line)
+    values = foreign_json.loads(line, halves=True)
     if not isinstance(values, dict):
         raise ValueError('must be a JSON object, for example {"prompt": "Say hello", "output_tokens": 20}')
     return {name: value for name, value in values.items() if value is not None}
@@ -409,7 +409,7 @@ def _of_cells(row: list[str], header: tuple[str, ...]) -> JsonObject:
     for name in _JSON_CELLS:
         if name in cells:
             try:
-                values[name] = foreign_json.loads(cells[name])
+                values[name] = foreign_json.loads(cells[name], halves=True)
             except foreign_json.NotJSON as cause:
                 raise ValueError(f"{name} {cause}") from None
     return values

@@ -147,7 +147,7 @@ def _splits_at_words(content: bytes) -> bool:
     """Whether it is known of a `tokenizer.json` that it reads a text as its parts. One that is laid out in a way that is
     not known is read whole."""
     try:
-        return _reads_parts(foreign_json.loads(content))
+        return _reads_parts(foreign_json.loads(content, halves=True))
     except (ValueError, LookupError, TypeError, AttributeError):
         return False
 

@@ -109,7 +109,7 @@ def _json(path: Path, name: str, chunk: int) -> Iterator[Row]:
                 )
             if line.strip():
                 try:
-                    yield f"line {number}", foreign_json.loads(line)
+                    yield f"line {number}", foreign_json.loads(line, halves=True)
                 except foreign_json.NotJSON as cause:
                     raise refused(f"{name}, line {number}: {cause}") from cause
 
