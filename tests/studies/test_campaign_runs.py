@@ -140,6 +140,58 @@ def test_what_cannot_be_worked_out_says_why(changed: Callable[[Change], Path], f
     )
 
 
+def planned(*keys: str, value: object) -> Change:
+    """A value in the plan that the document says it is of."""
+
+    def change(document: dict[str, Any]) -> None:
+        part = document["reproduction"]["plan_file"]
+        for key in keys[:-1]:
+            part = part[key]
+        part[keys[-1]] = value
+
+    return change
+
+
+IMPOSSIBLE: dict[str, tuple[Change, str]] = {
+    "a count": (
+        planned("tests", "throughput", "reference_requests", value=10**30),
+        "tests.throughput.reference_requests: must be at most 10,000,000, not 1000000",
+    ),
+    "a duration": (planned("tests", "throughput", "duration_s", value=10**30), "tests.throughput.duration_s"),
+    "a load": (planned("plan", "load", "rate", value=-1), "plan.load.rate: must be at least"),
+    "a rule": (planned("plan", "load", "concurrency", value=5), "reproduction.plan_file: plan.load."),
+    "a key": (planned("tests", "ttft", "colour", value="blue"), "tests.ttft.colour"),
+    "a name": (planned("names", value=["nope"]), "reproduction.plan_file: nope: is not a test"),
+    "no plan": (planned("schema", value=None), "reproduction.plan_file: its schema is 'None'"),
+    "a withheld plan": (
+        lambda one: one["reproduction"].update(plan_file="withheld (capacity)"), "is no redacted copy"
+    ),
+    "a withheld condition": (
+        of("ttft", "runs", lambda all_: all_[0].update(at="withheld (capacity)")), "is no redacted copy"
+    ),
+    "a switch without a place": (
+        of("cold-start", "switches", lambda all_: all_[0].update(runs_before=None)), "the switch of 'server'"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_what_this_version_never_writes_is_no_reason_to_check_nothing(
+    what: str, changed: Callable[[Change], Path]
+) -> None:
+    """Law: a document of this version is held to its runs or is refused, with the place; UNCHECKED by another version's hand is
+    only one that names another version."""
+    change, said = IMPOSSIBLE[what]
+    where = changed(change)
+    with pytest.raises(RecordError, match="damaged or changed") as refused:
+        read_held(where / "campaign.json")
+    assert said in str(refused.value)
+    assert run(["report", str(where)]) == 2
+    document = json.loads((where / "campaign.json").read_text()) | {"version": "0.0.9"}
+    (where / "campaign.json").write_text(json.dumps(document))
+    assert read_held(where / "campaign.json").unchecked == "version"
+
+
 @pytest.mark.parametrize("run_id", ["..", "../../elsewhere", "/etc", "nothing"])
 def test_a_run_is_looked_for_beside_the_document_only(run_id: str, changed: Callable[[Change], Path]) -> None:
     """A name that leads elsewhere is a run that is not there."""

@@ -253,8 +253,10 @@ def of_values(values: Values, where: str) -> Campaign:
     try:
         whole = Campaign.model_validate(values)
     except ValidationError as error:
+        first = wording.refused(error)[0]
+        place = foreign_json.dotted(wording.located(first.place))
         raise RecordError(
-            f"{where}: cannot be carried out by this version: {wording.refusals(error)[0].message}"
+            f"{where}: cannot be carried out by this version: {place}: {wording.reason(first)}"
         ) from error
     problems = [*_impossible(whole)]
     problems += [Problem(f"{where}: plan.{fault.keys[0]}", fault.worded()) for fault in faults(whole.plan)]

@@ -9,7 +9,8 @@ document that says anything else is refused.
 | without run folders, or a part  | figures of a test may rest on all tests before                   |
 | of another version of the tool  | it may have reckoned in another way                              |
 
-Then only what contradicts itself is refused (campaign_file.py), and the document says that it is unchecked. Instants, how the
+Then only what contradicts itself is refused (campaign_file.py), and the document says that it is unchecked. What this version
+never writes, in a document of this version, is refused: it is no reason to check nothing. Instants, how the
 system was switched and why a run was made are in no summary: they are as the file has them.
 """
 
@@ -70,6 +71,10 @@ class _Unheld(Exception):
         self.why = why
 
 
+class _Damaged(Exception):
+    """A document of this version has what this version does not write. Its words: the place, and what is wrong there."""
+
+
 def read_held(path: Path) -> Campaign:
     """The document of a campaign.json, `unchecked` where nothing could be held against its figures. Raises RecordError: not
     read, not such a document, or it is not what its runs come to."""
@@ -79,13 +84,16 @@ def read_held(path: Path) -> Campaign:
             found = _difference(to_data(stored), to_data(made), "")
             if found is not None:
                 where = f" of {stored.test}" if isinstance(stored, ProcedureDocument) else ""
-                raise RecordError(
-                    f"{path}: is not what its runs come to: {found}{where}. It was damaged or changed, or written by another "
-                    f"build of inferometer {document.version}"
-                )
+                raise RecordError(f"{path}: is not what its runs come to: {found}{where}. {_blame(document)}")
     except _Unheld as why:
         return replace(document, unchecked=why.why)
+    except _Damaged as why:
+        raise RecordError(f"{path}: {why}. {_blame(document)}") from why
     return document
+
+
+def _blame(document: Campaign) -> str:
+    return f"It was damaged or changed, or written by another build of inferometer {document.version}"
 
 
 def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
@@ -98,15 +106,13 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
 def _worked_out(
     document: Campaign, folder: Path
 ) -> Iterator[tuple[ProcedureDocument | Campaign, ProcedureDocument | Campaign]]:
-    """The document's tests, each with what its runs come to, then all of it. Raises _Unheld where that cannot be known."""
-    if document.redacted or isinstance(document.reproduction.plan_file, str):
+    """The document's tests, each with what its runs come to, then all of it. Raises _Unheld where that cannot be known, and
+    _Damaged."""
+    if document.redacted:
         raise _Unheld("redacted")
     if document.version != __version__:
         raise _Unheld("version")
-    try:
-        requested = campaigns.of_values(dict(document.reproduction.plan_file), "campaign.json")
-    except (RecordError, PlanError) as cause:
-        raise _Unheld("version") from cause
+    requested = _requested(document)
     known = KnownLimits()
     summaries: dict[str, Summary] = {}
     evidence: list[Evidence] = []
@@ -140,6 +146,23 @@ def _worked_out(
     yield document, replace(whole, started=document.started, ended=document.ended)
 
 
+def _requested(document: Campaign) -> campaigns.Campaign:
+    """The campaign that a document of this version is of. Raises _Damaged."""
+    where, values = "reproduction.plan_file", document.reproduction.plan_file
+    if isinstance(values, str):
+        raise _withheld(where)
+    try:
+        return campaigns.of_values(dict(values), where)
+    except RecordError as cause:
+        raise _Damaged(str(cause)) from cause
+    except PlanError as cause:
+        raise _Damaged(f"{where}: {'; '.join(map(str, cause.problems))}") from cause
+
+
+def _withheld(where: str) -> _Damaged:
+    return _Damaged(f"{where} is withheld, and it is no redacted copy")
+
+
 def _summary(folder: Path, run: str) -> Summary:
     """Of a run beside the document. Raises _Unheld."""
     try:
@@ -162,7 +185,7 @@ def _made(
     """What the runs of a test come to: its document but for the statement, and what later tests know by it."""
     procedure = PROCEDURES.get(test.test)
     if procedure is None:
-        raise _Unheld("version")
+        raise _Damaged(f"there is no test {test.test[:60]!r}")
     folders = {run: folder / "runs" / run for run in summaries} if procedure.by_request else {}
     results = procedure.results(setup, _performed(test, setup, summaries, folders))
     measured = [
@@ -187,7 +210,7 @@ def _made(
 
 def _conditions(run: ProcedureRun) -> Conditions:
     if isinstance(run.at, str):
-        raise _Unheld("redacted")
+        raise _withheld(f"the condition of run {run.run[:60]!r}")
     return run.at
 
 
@@ -211,7 +234,7 @@ def _performed(
     steps: list[tuple[int, Performed]] = []
     for switch in test.switches:
         if switch.runs_before is None or switch.status == "contradicted":
-            raise _Unheld("version")
+            raise _Damaged(f"the switch of {switch.what[:60]!r} in {test.test} is none that a test makes")
         outcome = Switched(switch.status, switch.how or "", switch.evidence, switch.seconds)
         steps.append((switch.runs_before, Performed(Switch(switch.what, switch.state), outcome)))
     for one in test.refused:
