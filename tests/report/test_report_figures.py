@@ -56,6 +56,33 @@ def test_figures_follow_the_table_of_the_module(value: float, printed: str) -> N
     assert figures.figure(value) == printed
 
 
+@pytest.mark.parametrize(
+    ("bounds", "printed"),
+    [
+        ((4.99996, 5.0), "5.000 \u2013 5.000"),
+        ((5.0, 5.0), "5 \u2013 5"),
+        ((5, 12), "5 \u2013 12"),
+        ((5, 12.345), "5.000 \u2013 12.35"),
+        ((-3.0, 0.5), "\u22123.000 \u2013 0.5000"),
+        ((0, 0.0123461), "0 \u2013 0.01235"),
+        ((99.5, 100), "99.50 \u2013 100.0"),
+        ((999.5, 12_345), "999.5 \u2013 12 345"),
+        (None, figures.ABSENT),
+    ],
+)
+def test_the_ends_of_an_interval_are_written_alike(bounds: tuple[float, float] | None, printed: str) -> None:
+    """Law: both whole, or both with their significant digits, as long as these go behind the point."""
+    assert figures.interval(bounds).replace(figures.THIN, " ") == printed
+
+
+@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))
+def test_an_end_has_a_point_wherever_the_other_needs_one(low: float, high: float) -> None:
+    """Law: below 1,000 and beside 0, an end is without decimals only if both are."""
+    ends = figures.interval((low, high)).split(f"{figures.THIN}{figures.DASH}{figures.THIN}")
+    small = [end for end, value in zip(ends, (low, high), strict=True) if 0 < abs(value) < 999]
+    assert len({"." in end for end in small}) <= 1
+
+
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
 def test_what_is_not_a_number_is_a_dash(value: float | None) -> None:
     """An absent or undefined value never looks like a measured zero."""

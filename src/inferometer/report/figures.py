@@ -53,11 +53,12 @@ _ASCII = str.maketrans(
 )
 
 
-def figure(value: float | None, digits: int = 4, *, trim: bool = False) -> str:
-    """Write a number with `digits` significant digits, a dash for None, NaN and infinities; `trim` drops closing zeros."""
+def figure(value: float | None, digits: int = 4, *, trim: bool = False, filled: bool = False) -> str:
+    """Write a number with `digits` significant digits, a dash for None, NaN and infinities; `trim` drops closing zeros, and
+    `filled` gives a whole number its zeros, too: 5 is `5.000`."""
     if value is None or not math.isfinite(value):
         return ABSENT
-    if float(value).is_integer():
+    if float(value).is_integer() and not (filled and 1 <= abs(value) < 10 ** (digits - 1)):
         return _grouped(str(int(value)))
     places = digits - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
@@ -84,8 +85,12 @@ def share(value: float | None) -> str:
 
 
 def interval(bounds: Sequence[float] | None) -> str:
-    """`[lo, hi]` as two figures with a dash between them, or a dash alone."""
-    return ABSENT if bounds is None else f"{figure(bounds[0])}{THIN}{DASH}{THIN}{figure(bounds[1])}"
+    """`[lo, hi]` as two figures with a dash between them, or a dash alone. Both ends are whole, or both have their four digits:
+    5 beside 4.9998 is `5.000`. Zero is `0` beside anything."""
+    if bounds is None:
+        return ABSENT
+    broken = not all(math.isfinite(end) and float(end).is_integer() for end in bounds)
+    return f"{THIN}{DASH}{THIN}".join(figure(end, filled=broken) for end in bounds)
 
 
 WITHHELD: dict[Withheld, str] = {
