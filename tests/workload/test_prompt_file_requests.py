@@ -153,8 +153,10 @@ def test_everything_wrong_is_told_at_once_with_line_and_field_and_without_a_prom
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "a CSV file begins with a line of fields"),
-        (b"\n\n", "a CSV file begins with a line of fields"),
+        (b"", "own: is empty"),
+        (b"\n \r\n", "own: holds nothing but blank lines"),
+        (b"\xef\xbb\xbf", "own: holds nothing but blank lines"),
+        (b"output_tokens\n3\n", "own:1: a CSV file begins with a line of fields"),
         (b"prompt,output_tokens\n", "own: holds no prompt"),
         (b"question,output_tokens\nHi,3\n", "own:1: question: no such field"),
         (b"prompt,prompt\nHi,3\n", "own:1: names a field twice"),

@@ -233,8 +233,11 @@ class _Survey:
             raise PlanError([Problem(self._path.name, f"cannot be read: {why}")]) from None
 
     def _read(self, file: BinaryIO) -> PromptFile:
-        digest = hashlib.sha256()
-        kind: Literal["jsonl", "csv"] = "jsonl" if _first(file).startswith(b"{") else "csv"
+        digest, begins = hashlib.sha256(), _first(file)
+        if not begins:  # what the rows would be is not known
+            empty = "holds nothing but blank lines" if file.read(1) else "is empty"
+            raise PlanError([Problem(self._path.name, f"{empty}: write a prompt a line, as JSONL or CSV")])
+        kind: Literal["jsonl", "csv"] = "jsonl" if begins == b"{" else "csv"
         header, line = ((), 0) if kind == "jsonl" else self._header(file, digest.update)
         records = _records(file, kind, header, line, digest.update, self._refuse)
         for record in records:
