@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import io
 import tempfile
 from pathlib import Path
@@ -187,3 +188,34 @@ def test_the_two_marks_differ_where_there_is_only_ascii(width: int) -> None:
     assert " ".join(ascii_only(ROUGH).split()) in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= width
     assert ascii_only(ROUGH) not in printed(document, encoding="ascii")
+
+
+def test_a_valid_campaign_says_how_many_runs_would_not_be_valid_alone() -> None:
+    """Law: and that the checks they do not pass do not count, in the same words on every page; of other campaigns, and where
+    all runs are VALID, nothing is said of it."""
+    whole = campaigns.valid()
+    (test,) = whole.tests
+    runs = tuple(replace(run, verdict="VALID") for run in test.runs)
+    assert len(runs) > 2
+
+    def said(*verdicts: str, of: Campaign = whole) -> str:
+        marked = [replace(run, verdict=verdict) for run, verdict in zip(runs, verdicts, strict=False)]
+        return overview.meaning(replace(of, tests=(replace(test, runs=(*marked, *runs[len(marked) :])),)))
+
+    assert "alone" not in said("VALID")
+    one = said("INVALID")
+    assert (
+        f"Taken alone, 1 of the {len(runs)} runs would not be VALID. The checks that it does not pass" in one
+    )
+    assert f"Taken alone, 2 of the {len(runs)} runs would not be VALID. The checks that they do" in said(
+        "INVALID", "INCONCLUSIVE"
+    )
+    bad = replace(whole, verdict=ProcedureVerdict("INCONCLUSIVE", ()))
+    assert "alone" not in said("INVALID", of=bad)
+    alone = replace(whole, tests=(replace(test, runs=(replace(runs[0], verdict="INVALID"),)),))
+    assert "Taken alone, the only run would not be VALID." in overview.meaning(alone)
+    words = " ".join(overview.meaning(alone).split())
+    out = io.StringIO()
+    render_campaign(alone, Console(file=out, width=100))
+    for page in (out.getvalue(), render_markdown(alone), html.unescape(render_html(alone))):
+        assert words in " ".join(page.split())

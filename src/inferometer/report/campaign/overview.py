@@ -37,6 +37,11 @@ MEANINGS = {
     "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
     "INCONCLUSIVE": "Nothing failed, but at least one answer is missing or rests on too little evidence.",
 }
+UNCOUNTED = (
+    "The checks that {they} not pass have no bearing on these tests' answers: a step of a search may be short, for example, "
+    "and a load past the system's limits makes its queue grow."
+)
+"""Why runs of a campaign that is VALID need not be (judge/counted_checks.py)."""
 PARTIAL = "Ended early"
 NO_INTERVAL = "no interval"
 ENDS = {
@@ -103,8 +108,9 @@ def meaning(campaign: Campaign) -> str:
     others = sum(verdict != "VALID" for verdict in verdicts)
     if campaign.verdict.status != "VALID" or not others:
         return said
-    these = "1 is" if others == 1 else f"{others:,} are"
-    return f"{said} Of {len(verdicts):,} runs {these} not VALID alone, by checks that do not count there: see each test's runs."
+    these = f"{others:,} of the {len(verdicts):,} runs" if len(verdicts) > 1 else "the only run"
+    they = "it does" if others == 1 else "they do"
+    return f"{said} Taken alone, {these} would not be VALID. {UNCOUNTED.format(they=they)}"
 
 
 def row(test: ProcedureDocument) -> OverviewRow:
