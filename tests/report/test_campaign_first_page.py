@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import io
+import re
 import tempfile
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from rich.console import Console
 from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureReason, ProcedureVerdict
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.results import Axis, Figure, Series
+from inferometer.documents.statement import RuleFinding, RuleState
 from inferometer.plan.campaign import campaign
-from inferometer.report.campaign import overview, pictures, titles
+from inferometer.report.campaign import deviations, overview, pictures, titles
 from inferometer.report.campaign.cells import ROUGH
 from inferometer.report.campaign.console import EARLY, render_campaign
 from inferometer.report.campaign.html import render_html
@@ -219,3 +221,38 @@ def test_a_valid_campaign_says_how_many_runs_would_not_be_valid_alone() -> None:
     render_campaign(alone, Console(file=out, width=100))
     for page in (out.getvalue(), render_markdown(alone), html.unescape(render_html(alone))):
         assert words in " ".join(page.split())
+
+
+def rule(number: int, level: str, state: RuleState) -> RuleFinding:
+    return RuleFinding(f"D-{number}", "5.1", level, "A rule.", state, None, None)
+
+
+@pytest.mark.parametrize(
+    ("own", "tests", "ended", "said"),
+    [
+        ([rule(1, "REQUIRED", "violated")], [rule(2, "MUST", "violated")], False, ": 2 MUST rules violated (D-1, D-2)"),
+        ([], [rule(2, "MUST", "violated"), rule(3, "SHOULD", "violated")], False, ": 1 MUST rule violated (D-2)"),
+        ([rule(2, "MUST", "unknown")], [rule(2, "MUST", "violated")], False, ": 1 MUST rule violated (D-2)"),
+        ([], [rule(at, "MUST", "violated") for at in range(5)], False, ": 5 MUST rules violated (D-0, D-1, D-2, 2 more)"),
+        ([rule(1, "MUST", "unknown")], [rule(2, "MUST", "violated")], False, ": 1 MUST rule violated (D-2), 1 unknown"),
+        ([], [rule(1, "MUST", "unknown")], True, ": 1 MUST rule unknown, 1 test ended early"),
+        ([], [], False, ""),
+    ],
+)  # fmt: skip
+def test_a_campaign_that_is_not_compliant_names_the_rules_behind_it(
+    own: list[RuleFinding], tests: list[RuleFinding], ended: bool, said: str
+) -> None:
+    """Law: each rule of MUST weight once, of the campaign's statement and its tests', in the same words on every page; another
+    label stands alone."""
+    whole = campaigns.valid()
+    (test,) = whole.tests
+    assert test.compliance is not None
+    statement = replace(test.compliance, label="not compliant", deviations=tuple(tests))
+    several = replace(statement, deviations=tuple(own))
+    cut = replace(test, compliance=statement, ended_by="server" if ended else None)
+    broken = replace(whole, tests=(cut,), compliance=several)
+    assert deviations.label(broken) == f"not compliant{said}"
+    for page in (render_markdown(broken), re.sub("<[^>]+>", "", html.unescape(render_html(broken)))):
+        assert f"Compliance: not compliant{said}." in page
+    fair = replace(broken, compliance=replace(several, label="conditionally compliant"))
+    assert deviations.label(fair) == "conditionally compliant"

@@ -142,11 +142,11 @@ def misstated(
     """What of a statement that was read is not what its own findings come to: its label, its counts or its deviations.
     `least`: the label is no better than that one."""
     open_rules = [one for one in stated.findings if one.state in OPEN]
-    own = _label({_weight(one.level) for one in open_rules}, simulated=simulated, cut=cut)
+    own = _label({weight_of(one.level) for one in open_rules}, simulated=simulated, cut=cut)
     label = own if least is None else max(own, least, key=LABELS.index)
     if stated.label != label:
         return f"it is labelled {stated.label}, its findings say {label}"
-    counted = Counter((str(_weight(one.level)), str(one.state)) for one in stated.findings)
+    counted = Counter((str(weight_of(one.level)), str(one.state)) for one in stated.findings)
     given = {
         (weight, state): n for weight, states in stated.counts.items() for state, n in states.items() if n
     }
@@ -157,7 +157,7 @@ def misstated(
     return None
 
 
-def _weight(level: str) -> Weight:
+def weight_of(level: str) -> Weight:
     """Of a rule that was read; a level that is none weighs most."""
     return next((weight for known, weight in WEIGHTS.items() if known == level), "MUST")
 

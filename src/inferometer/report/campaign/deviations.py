@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.campaign import Campaign
-from inferometer.documents.statement import ComplianceStatement
+from inferometer.documents.statement import ComplianceStatement, RuleState
 from inferometer.documents.summary import Summary
+from inferometer.judge.compliance.statement import weight_of
 from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.compliance import FindingRow
 from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, method
 from inferometer.report.figures import clean
 from inferometer.report.run.disclosure import of_those_answered
 
+MOST_NAMED = 3
+"""Rules behind a label, by their ids; the report's section on compliance has all."""
 WORST_FIRST = {"fail": 0, "unsure": 1, "note": 2}
 
 
@@ -28,12 +31,48 @@ class SharedFinding:
     tests: str
 
 
+def label(campaign: Campaign) -> str:
+    """The campaign's label, and of one that is not compliant the rules of MUST weight behind it, each once:
+    `not compliant: 2 MUST rules violated (D-4.8-account, D-5.2.2-duration), 1 unknown`."""
+    said = compliance.label(campaign.compliance)
+    if said != "not compliant":
+        return said
+    states: dict[str, set[RuleState]] = {}
+    for _, statement in _statements(campaign):
+        for one in statement.deviations if statement else ():
+            if weight_of(one.level) == "MUST":
+                states.setdefault(clean(one.id), set()).add(one.state)
+    violated = [rule for rule, found in states.items() if "violated" in found]
+    unknown = len(states) - len(violated)
+    ended = sum(test.compliance is not None and test.ended_by is not None for test in campaign.tests)
+    parts = [_named(violated)] if violated else []
+    if unknown:
+        parts.append(f"{unknown} {'' if violated else _rules(unknown)}unknown")
+    if ended:
+        parts.append(f"{ended} test{'' if ended == 1 else 's'} ended early")
+    return f"{said}: {', '.join(parts)}" if parts else said
+
+
+def _named(violated: Sequence[str]) -> str:
+    more = len(violated) - MOST_NAMED
+    names = [*violated[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+    return f"{len(violated)} {_rules(len(violated))}violated ({', '.join(names)})"
+
+
+def _rules(number: int) -> str:
+    return f"MUST rule{'' if number == 1 else 's'} "
+
+
+def _statements(campaign: Campaign) -> list[tuple[str, ComplianceStatement | None]]:
+    """The campaign's own, and those of its tests, each with its name."""
+    tests = [(clean(test.test), test.compliance) for test in overview.in_order(campaign)]
+    return [("campaign", campaign.compliance), *tests]
+
+
 def findings(campaign: Campaign) -> list[SharedFinding]:
     """What is not simply in order, worst first; what several tests share stands once, with their names."""
-    statements: list[tuple[str, ComplianceStatement | None]] = [("campaign", campaign.compliance)]
-    statements += [(clean(test.test), test.compliance) for test in overview.in_order(campaign)]
     tests: dict[FindingRow, list[str]] = {}
-    for name, statement in statements:
+    for name, statement in _statements(campaign):
         for one in compliance.findings(statement):
             tests.setdefault(one, []).append(name)
     every = len(campaign.tests)

@@ -56,7 +56,7 @@ def render_html(campaign: Campaign) -> str:
         "banners": banners,
         "status": status,
         "meaning": overview.meaning(campaign),
-        "compliance": compliance.label(campaign.compliance),
+        "compliance": deviations.label(campaign),
         "reasons": overview.across(campaign),
         "lede": contents.lede(campaign),
         "overview": (rows := [overview.row(test) for test in tests]),

@@ -128,7 +128,7 @@ def render_markdown(campaign: Campaign) -> str:
         *(part for word, means in banners for part in (f"# {word}", safe(means))),
         f"# Inferometer test report: {safe(campaign.name)}",
         f"**{verdict.status}.** {overview.meaning(campaign)}",
-        f"Compliance: {safe(compliance.label(campaign.compliance))}.",
+        f"Compliance: {safe(deviations.label(campaign))}.",
         bullets(overview.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),
