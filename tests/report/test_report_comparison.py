@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 from rich.console import Console
 
-from inferometer.documents.comparison import ComparisonDocument
+from inferometer.documents.comparison import ComparisonDocument, Item, ItemFacts
 from inferometer.documents.part import from_data, to_data, to_json
 from inferometer.documents.schemas.__main__ import generated
 from inferometer.judge.comparison.compare import FIGURES, Criteria
 from inferometer.judge.comparison.equivalence import Declared
 from inferometer.report.comparison import console, junit, markdown
-from inferometer.report.comparison.words import span, told_apart
+from inferometer.report.comparison.words import finding, span, told_apart
 
 QUICK = Criteria(replicates=50)
 BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
@@ -244,6 +244,34 @@ def test_a_long_note_is_shown_from_where_it_differs() -> None:
         "...limit 16 on Monday",
         "...limit 32 on Tuesday or not declared",
     ]
+
+
+def test_of_settings_that_differ_those_are_shown_that_do() -> None:
+    """A long list with commas, as `sut.notes` of a simulated engine is; a list that lacks them says so."""
+    before, after = "step_base_ns 10000000, jitter 0.02", "token_budget 2048, policy fcfs, preloaded True"
+    sides = [[f"{before}, max_batch {batch}, {after}, load_ns {load}"] for batch, load in ((32, 0), (8, 9))]
+    assert told_apart(sides) == ["max_batch 32, load_ns 0", "max_batch 8, load_ns 9"]
+    assert told_apart([*sides, [f"{before}, {after}", None]])[2] == "none of these or not declared"
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (("simulated", 0, None), "simulated, without an accelerator"),
+        (("H100", 4, "80 GB"), "4 x H100, memory 80 GB"),
+        (("H100", None, None), "H100, number not declared"),
+        (("EPYC", 0, None), "EPYC, no accelerator"),
+        ((None, 0, None), "no accelerator"),
+        ((None, 2, None), "2 x an accelerator that is not named"),
+        ((None, None, None), "not declared"),
+    ],
+)
+def test_hardware_is_worded(declared: tuple[str | None, int | None, str | None], words: str) -> None:
+    """Name, number and memory, each by what was declared of it."""
+    keys = ("accelerator", "accelerator_count", "accelerator_memory")
+    values = (dict(zip(keys, declared, strict=True)),)
+    item = Item("hardware", "6.1", "MUST", "declared", ItemFacts(values=(values, values)))
+    assert finding(item) == f"A: {words}; B: {words}."
 
 
 @pytest.mark.parametrize("threshold", [3.0, 5.0])

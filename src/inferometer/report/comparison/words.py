@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -145,11 +145,13 @@ _ADVICE = {
 
 
 def told_apart(sides: Sequence[Sequence[object]]) -> list[str]:
-    """The values of a key that differs, of each side in a line of text: long ones shortened, from where they begin to differ,
-    and whole if they would look alike."""
+    """The values of a key that differs, of each side in a line of text: of long lists the entries that differ; other long ones
+    shortened, from where they begin to differ, and whole if they would look alike."""
     texts = [[clean("not declared" if value is None else str(value)) for value in side] for side in sides]
     distinct = {text for side in texts for text in side}
     declared = {clean(str(value)) for side in sides for value in side if value is not None}
+    if entries := _entries_apart(declared):
+        return [" or ".join(entries.get(text, text) for text in side) for side in texts]
     alike = takewhile(lambda at: len(set(at)) == 1, zip(*declared, strict=False))  # up to the shortest
     lead = sum(1 for _ in alike) if len(declared) > 1 else 0
     begin = lead - _BEFORE if max(map(len, distinct), default=0) > _MOST and lead > _MOST // 2 else 0
@@ -157,6 +159,20 @@ def told_apart(sides: Sequence[Sequence[object]]) -> list[str]:
     if len(set(shown.values())) < len(distinct):
         shown = {text: text for text in distinct}
     return [" or ".join(shown[text] for text in side) for side in texts]
+
+
+def _entries_apart(texts: Collection[str]) -> dict[str, str]:
+    """Long texts that are lists with commas, such as an engine's settings, by their entries that not all of them have; empty:
+    they are no lists, have no entry in common, or would look alike."""
+    lists = {text: text.split(", ") for text in texts}
+    common = set.intersection(*map(set, lists.values())) if lists else set()
+    if len(lists) < 2 or not common or max(map(len, lists)) <= _MOST:
+        return {}
+    shown = {
+        text: ", ".join(one for one in entries if one not in common) or "none of these"
+        for text, entries in lists.items()
+    }
+    return shown if len(set(shown.values())) == len(shown) else {}
 
 
 def _shortened(text: str, begin: int) -> str:
@@ -181,7 +197,8 @@ def finding(item: Item) -> str:
         case "workload":
             return _workload(item)
         case "boundary" | "hardware":
-            declared = "; ".join(f"{label(at)}: {_values(one)}" for at, one in enumerate(facts.values or ()))
+            worded = _hardware if item.code == "hardware" else _values
+            declared = "; ".join(f"{label(at)}: {worded(one)}" for at, one in enumerate(facts.values or ()))
             how = {"price": "the price an hour", "gpu": "the number of accelerators"}
             by = f" Throughput is normalised by {how[facts.normalised]}." if facts.normalised else ""
             return f"{declared}.{by}"
@@ -252,6 +269,27 @@ def _values(values: Sequence[Mapping[str, str | int | None]]) -> str:
         for one in values
     ]
     return " or ".join(declared)
+
+
+def _hardware(values: Sequence[Mapping[str, str | int | None]]) -> str:
+    """Accelerators as declared: `4 x H100, 80 GB each`."""
+    return " or ".join(map(_accelerators, values))
+
+
+def _accelerators(declared: Mapping[str, str | int | None]) -> str:
+    keys = ("accelerator", "accelerator_count", "accelerator_memory")
+    name, count, memory = (None if (one := declared.get(key)) is None else clean(str(one)) for key in keys)
+    if name == "simulated" and count == "0":
+        return "simulated, without an accelerator"
+    if count == "0":
+        found = "no accelerator" if name is None else f"{name}, no accelerator"
+    elif count is not None:
+        found = f"{count} x {name or 'an accelerator that is not named'}"
+    elif name is not None:
+        found = f"{name}, number not declared"
+    else:
+        found = "not declared"
+    return found if memory is None else f"{found}, memory {memory}"
 
 
 def complied(statement: ComplianceStatement) -> str:
