@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from inferometer.documents.campaign import Unchecked
 from inferometer.documents.comparison import (
+    ComparedLoads,
     ConfigurationDifference,
     Difference,
     Outcome,
@@ -21,11 +22,11 @@ from inferometer.metrics.statistics import Interval
 
 SCHEMA: Final = "inferometer/campaign-comparison/1"
 
-Bar = Literal["invalid", "partial", "bound", "parameters", "labels", "tokens", "missing"]
+Bar = Literal["invalid", "partial", "bound", "load", "parameters", "labels", "tokens", "missing"]
 """Why a figure cannot be claimed, or cannot be compared: its test is INVALID in a campaign; did not come to its end; gives
-only a bound of the figure, such as a search that met its ceiling; has other parameters on the sides; is of another kind on the
-sides, such as gaps of tokens and of chunks; hangs on tokens that are counted in different ways; or has no such figure in some
-campaign."""
+only a bound of the figure, such as a search that met its ceiling; was made at another absolute load on the sides; has other
+parameters on the sides; is of another kind on the sides, such as gaps of tokens and of chunks; hangs on tokens that are counted
+in different ways; or has no such figure in some campaign."""
 
 
 class ComparedTest(Part, frozen=True):
@@ -74,7 +75,7 @@ class CampaignFigure(Difference, frozen=True):
     `headline`: it stands for its test. `change`: what `relative` and the intervals are: a share of the baseline's mean, or, of
     figures in per cent, a share of one (0.01 is a percentage point). `own`: where each side has one campaign, the interval of
     the change by the two values' own 95 % intervals, which know nothing of how campaigns differ; None without them. `barred`:
-    why no claim is possible.
+    why no claim is possible. `loads`: the baseline's and the side's absolute load, where `load` is among `barred`.
     """
 
     procedure: str
@@ -84,6 +85,7 @@ class CampaignFigure(Difference, frozen=True):
     change: Literal["ratio", "points"]
     own: Interval | None
     barred: tuple[Bar, ...]
+    loads: ComparedLoads | None = None
 
 
 class CampaignContrast(Part, frozen=True):

@@ -56,6 +56,19 @@ class NoiseSide(Part, frozen=True):
     runs: tuple[ComparedRun, ...]
 
 
+class ComparedLoads(Part, frozen=True):
+    """The load of a level of a test on each side, the mean over its campaigns; None: a side has no such level.
+
+    `percent`: of the system's own maximum; None: the level is no percentage. `measure`: of `values`, requests per second or
+    requests in flight.
+    """
+
+    test: str
+    percent: float | None
+    measure: Literal["rate", "concurrency"]
+    values: tuple[float | None, ...]
+
+
 class ItemFacts(Part, frozen=True, omit_defaults=True):
     """What an item of the checklist rests on; an item has the members that are about it.
 
@@ -63,7 +76,8 @@ class ItemFacts(Part, frozen=True, omit_defaults=True):
     fingerprints differ. `values`: the declarations met on each side; `normalised`: what throughput is divided by. `keys`:
     plan keys that differ; `interrupted`: ids of runs. `methods` to `recommended`: how tokens were counted. `spans`: first
     start and last end of each side, wall clock ns; `shared`: resources declared shared; `how`: measured in which order.
-    `count`: differences in configuration; `simulated`: all runs are.
+    `count`: differences in configuration; `simulated`: all runs are. `loads`: tests whose absolute loads differ although their
+    parameters agree, each at the level that is farthest apart.
     """
 
     seeds: tuple[tuple[int, ...], ...] | None = None
@@ -84,6 +98,7 @@ class ItemFacts(Part, frozen=True, omit_defaults=True):
     how: Literal["virtual", "interleaved", "in turn"] | None = None
     count: int | None = None
     simulated: bool | None = None
+    loads: tuple[ComparedLoads, ...] | None = None
 
 
 class Item(Part, frozen=True):
@@ -97,8 +112,8 @@ class Item(Part, frozen=True):
 
     @property
     def forbids(self) -> bool:
-        """Whether it alone makes the sides not comparable."""
-        return self.level == "MUST" and self.status == "violated"
+        """Whether it alone makes the sides not comparable. Loads that differ in some tests bar figures of those tests only."""
+        return self.level == "MUST" and self.status == "violated" and not self.facts.loads
 
 
 class WordedItem(Item, frozen=True):

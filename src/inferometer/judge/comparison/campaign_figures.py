@@ -17,6 +17,10 @@
 These are the headlines of the tests' reports, except of long-context: its headline is the exponent k, which rises when short
 prompts become faster; nobody would call that a regression. So k is shown, and does not decide.
 
+Figures of runs at a percentage of the system's own maximum (`loads`) depend on the absolute load that this is. A maximum, a
+capacity, a level found under limits and the loads of 5.3 do not: they are what is found. Except the knee, which is the load at
+which latency is twice that of the lightest level: another lightest level gives another knee.
+
 A figure that is found among levels that were tried (`level`) is known no better than to the next level: what is smaller than
 that is noise.
 """
@@ -42,7 +46,8 @@ Least = Literal["above 0", "from 0", "any"]
 class Kind:
     """What figures whose name matches `pattern` are. `more`: more is better; `points`: they are in per cent, and differences
     are percentage points; `level`: they are levels that were tried, `rate` or `concurrency`; `tokens`: they hang on how tokens
-    are counted; `least`: what they can be, above 0, from 0 on, or as differences any number."""
+    are counted; `least`: what they can be, above 0, from 0 on, or as differences any number; `loads`: the parts of the test
+    whose runs' loads they depend on."""
 
     pattern: str
     more: bool
@@ -50,14 +55,18 @@ class Kind:
     level: str | None = None
     tokens: bool = False
     least: Least = "above 0"
+    loads: tuple[str, ...] = ()
 
     def matches(self, name: str) -> bool:
         """Whether a value of this name is such a figure."""
         return re.fullmatch(self.pattern, name) is not None
 
 
+_LEVEL = ("level",)
+_MIX, _PASSES = ("isolated", "mixed"), ("disabled", "cold", "warm")
+
 KINDS: Mapping[str, tuple[Kind, ...]] = {
-    "ttft": (Kind(r"ttft_p\d+(_9)?", more=False),),
+    "ttft": (Kind(r"ttft_p\d+(_9)?", more=False, loads=_LEVEL),),
     "throughput": (
         Kind(
             r"max_(output|input)_tok_s|limited_output_tok_s|throughput_at_ttft_limit", more=True, tokens=True
@@ -67,31 +76,35 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
         Kind(r"limited_concurrency", more=True, level="concurrency"),
     ),
     "tradeoff": (
-        Kind(r"optimum|knee(_tpot|_e2e)?|saturation|peak_rate", more=True, level="rate"),
+        Kind(r"optimum|saturation|peak_rate", more=True, level="rate"),
+        Kind(r"knee(_tpot|_e2e)?", more=True, level="rate", loads=_LEVEL),
         Kind(r"peak_output_tok_s", more=True, tokens=True),
     ),
-    "itl": (Kind(r"itl_([bc]_)?p(50|99)_[\d.]+|tail_ratio_[\d.]+", more=False, least="from 0"),),
+    "itl": (
+        Kind(r"itl_([bc]_)?p(50|99)_[\d.]+|tail_ratio_[\d.]+", more=False, least="from 0", loads=_LEVEL),
+    ),
     "capacity": (
         Kind(r"max_concurrency", more=True, level="concurrency"),
         Kind(r"throughput_at_max", more=True, tokens=True),
     ),
     "fairness": (
-        Kind(r"jain", more=True),
-        Kind(r"jain_e2e", more=True, tokens=True),
-        Kind(r"starvation_.+", more=False, points=True, least="from 0"),
-        Kind(r"(inflation|slowdown)_.+", more=False),
+        Kind(r"jain", more=True, loads=_MIX),
+        Kind(r"jain_e2e", more=True, tokens=True, loads=_MIX),
+        Kind(r"starvation_.+", more=False, points=True, least="from 0", loads=_MIX),
+        Kind(r"(inflation|slowdown)_.+", more=False, loads=_MIX),
     ),
     "prefix-cache": (
-        Kind(r"ttft_reduction_.+|throughput_improvement", more=True, points=True, least="any"),
-        Kind(r"hit_rate_.+", more=True, points=True, least="from 0"),
+        Kind(r"ttft_reduction_.+", more=True, points=True, least="any", loads=_PASSES),
+        Kind(r"throughput_improvement", more=True, points=True, least="any", loads=("throughput",)),
+        Kind(r"hit_rate_.+", more=True, points=True, least="from 0", loads=_PASSES),
     ),
     "memory-pressure": (
         Kind(r"base_concurrency", more=True, level="concurrency"),
-        Kind(r"ttft_p99_growth", more=False),
+        Kind(r"ttft_p99_growth", more=False, loads=_LEVEL),
     ),
     "long-context": (Kind(r"us_per_token|exponent", more=False, tokens=True, least="any"),),
     "guardrail": (
-        Kind(r".+_overhead_[\d.]+", more=False, least="any"),
+        Kind(r".+_overhead_[\d.]+", more=False, least="any", loads=_LEVEL),
         Kind(r"throughput_reduction_.+", more=False, points=True, least="any"),
     ),
     "cold-start": (Kind(r"load_time|cold_start_latency|second_ttft", more=False),),

@@ -10,6 +10,7 @@ resampled. What else keeps a figure from a claim, or from being compared at all:
 | `partial`    | its test did not come to its end                                      | no claim       |
 | `bound`      | what the test could not settle makes it a bound, such as a capacity   | no claim       |
 |              | above the highest concurrency tried                                   |                |
+| `load`       | it was measured at absolute loads that differ (loads.py)              | no claim       |
 | `parameters` | the test's parameters differ                                          | not comparable |
 | `labels`     | it is of another kind on the sides: gaps of tokens, gaps of chunks    | not comparable |
 | `tokens`     | it hangs on tokens, which are counted in different ways               | not comparable |
@@ -25,12 +26,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.campaign_comparison import Bar, CampaignFigure
-from inferometer.documents.comparison import ConfigurationDifference, Item, ItemFacts, NoiseFloor, Outcome
-from inferometer.judge.comparison import equivalence, rules, welch
+from inferometer.documents.comparison import (
+    ComparedLoads,
+    ConfigurationDifference,
+    Item,
+    ItemFacts,
+    NoiseFloor,
+    Outcome,
+)
+from inferometer.judge.comparison import equivalence, loads, rules, welch
 from inferometer.judge.comparison.campaign_figures import (
     KINDS,
     MAXIMUM,
@@ -172,12 +180,7 @@ def _checklist(
 ) -> tuple[Item, ...]:
     again = [[one.facts for one in side] for side in criteria.noise]
     plain = equivalence.checklist(facts, criteria.declared, again)
-    listed = tuple(
-        Item(one.code, one.section, one.level, one.status, ItemFacts(count=len(found)))
-        if one.code == "differences"
-        else one
-        for one in plain
-    )
+    listed = [_listed(one, sides, found) for one in plain]
     quick = {one.document.quick for side in (*sides, *criteria.noise) for one in side}
     return (
         *listed,
@@ -185,6 +188,29 @@ def _checklist(
         _about("tests", unmatched),
         _about("parameters", unlike),
     )
+
+
+def _loads(sides: Sides) -> tuple[ComparedLoads, ...]:
+    """Tests with figures that depend on a load, and whose loads differ."""
+    found = (
+        loads.apart(name, _documents(sides, name), {part for kind in kinds for part in kind.loads})
+        for name, kinds in KINDS.items()
+    )
+    return tuple(one for one in found if one is not None)
+
+
+def _documents(sides: Sides, test: str) -> list[list[ProcedureDocument]]:
+    """The documents of a test, of those campaigns of each side that have it."""
+    return [[found for one in side if (found := one.test(test)) is not None] for side in sides]
+
+
+def _listed(item: Item, sides: Sides, found: Sequence[ConfigurationDifference]) -> Item:
+    """An item of the checklist of runs, as it is of campaigns."""
+    if item.code == "differences":
+        return replace(item, facts=ItemFacts(count=len(found)))
+    if item.code == "load" and item.status == "satisfied" and (elsewhere := _loads(sides)):
+        return replace(item, status="violated", facts=ItemFacts(loads=elsewhere))
+    return item
 
 
 def _about(code: str, tests: Sequence[str]) -> Item:
@@ -261,11 +287,13 @@ def _deciding(
 
 @dataclass(slots=True)
 class _Making:
-    """A figure in the making. `values`: of the campaigns of both sides that have one."""
+    """A figure in the making. `values`: of the campaigns of both sides that have one; `loads`: those it depends on, where they
+    differ."""
 
     draft: Draft
     values: tuple[Sequence[Named], Sequence[Named]]
     barred: tuple[Bar, ...]
+    loads: ComparedLoads | None
 
     @property
     def test(self) -> str:
@@ -291,15 +319,17 @@ def _drafts(
         if test not in tests:
             continue
         values = [[one[name] for one in row if name in one] for row in (rows[0], rows[at])]
-        pair = [one for side in (sides[0], sides[at]) for one in side]
-        documents = [found for one in pair if (found := one.test(test)) is not None]
+        by_side = _documents((sides[0], sides[at]), test)
+        documents = [one for side in by_side for one in side]
         full = [len(found) == len(row) for found, row in zip(values, (rows[0], rows[at]), strict=True)]
         kinds = [one.kind for found in values for one in found]
+        found_apart = loads.apart(test, by_side, {part for kind in kinds for part in kind.loads})
         labels = {one.value.label for found in values for one in found}
         bars: dict[Bar, bool] = {
             "invalid": any(one.verdict.status == "INVALID" for one in documents),
             "partial": any(one.ended_by is not None for one in documents),
             "bound": any(is_bound(one, name) for one in documents),
+            "load": found_apart is not None,
             "parameters": test in unlike,
             "labels": len(labels) > 1,
             "tokens": not counted and any(one.tokens for one in kinds),
@@ -318,7 +348,7 @@ def _drafts(
             resampled=False,
             unit=100.0 if points else _unit(base, other),
         )
-        yield _Making(draft.tried(), (values[0], values[1]), barred)
+        yield _Making(draft.tried(), (values[0], values[1]), barred, found_apart)
 
 
 def _array(found: Sequence[Named]) -> Floats:
@@ -371,8 +401,8 @@ def _figure(one: _Making, threshold: float, allowed: str | None, *, foreign: boo
     values = [named for side in one.values for named in side]
     first = values[0].value if values else None
     derived = draft.name.endswith(PER_DOLLAR)
-    loads = {named.value.at for named in values}
-    at = f", {first.at}" if first is not None and first.at and len(loads) == 1 else ""
+    levels = {named.value.at for named in values}
+    at = f", {first.at}" if first is not None and first.at and len(levels) == 1 else ""
     return CampaignFigure(
         **asdict(found),
         procedure=one.test,
@@ -386,6 +416,7 @@ def _figure(one: _Making, threshold: float, allowed: str | None, *, foreign: boo
         change="points" if any(named.kind.points for named in values) else "ratio",
         own=_own(one),
         barred=one.barred,
+        loads=one.loads,
     )
 
 

@@ -7,7 +7,8 @@
 | unknown   | not said by at least one side                                              |
 | violated  | seen or declared to differ                                                 |
 
-A violated MUST makes sides not comparable; anything else that is not satisfied is a reservation.
+A violated MUST makes sides not comparable, except loads that differ in some tests only: those bar the figures of these tests
+(campaigns.py). Anything else that is not satisfied is a reservation.
 
 Repeats of a side differ in seed, and the same seeds come on every side: runs are paired by seed, and of the same seed in the
 order in which they began.

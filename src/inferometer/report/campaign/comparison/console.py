@@ -71,7 +71,7 @@ def _contrast(contrast: CampaignContrast, screen: Screen) -> None:
     how = " and ".join(by[test] for test in tests) or "by the values' own intervals, where there are any"
     screen.say(f"Mean of the campaigns and half its 95 % interval; intervals of the change {how}.", "dim")
     for one in deciding:
-        if (why := words.held(one)) and "interval" not in one.held:
+        if (why := words.held(one)) and (one.barred or "interval" not in one.held):
             screen.say(why, first=f"{words.title(one)}: ")
     if any(one.p_holm is not None for one in deciding):
         screen.say("")

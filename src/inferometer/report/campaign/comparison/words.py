@@ -13,7 +13,7 @@ from inferometer.documents.campaign_comparison import (
     CampaignSide,
     ComparedCampaign,
 )
-from inferometer.documents.comparison import Estimate, Item, Outcome, WordedItem
+from inferometer.documents.comparison import ComparedLoads, Estimate, Item, Outcome, WordedItem
 from inferometer.metrics.statistics import Interval
 from inferometer.report.campaign.overview import unchecked
 from inferometer.report.campaign.purposes import PURPOSES
@@ -35,6 +35,7 @@ BARRED: dict[Bar, str] = {
     "invalid": "the test is INVALID in a campaign",
     "partial": "the test did not come to its end in a campaign",
     "bound": "the test found only a bound of it",
+    "load": "it was measured at absolute loads that differ",
     "parameters": "the test's parameters differ",
     "labels": "it is of another kind on the sides",
     "tokens": "tokens are counted in different ways",
@@ -47,10 +48,17 @@ _ADVICE = {
     "noise": "Carry the A/A campaigns out with the baseline's own plan.",
 }
 """Where that of a comparison of runs names flags that campaigns have not."""
+_SAME_LOAD = (
+    "Give absolute rates on all sides (--param ttft.rates=[...], or tradeoff.capacity_rate), or compare what depends on no "
+    "such load: --metric throughput, --metric capacity."
+)
+_UNITS = {"rate": "requests/s", "concurrency": "requests in flight"}
 
 
 def advice(item: Item) -> str | None:
     """What to do about an item of the checklist; None: nothing."""
+    if item.facts.loads:
+        return _SAME_LOAD
     usual = words.advice(item)
     return None if usual is None else _ADVICE.get(item.code, usual)
 
@@ -62,11 +70,24 @@ def finding(item: Item) -> str:
         case "workload" if item.facts.why == "plans":
             plans = "agree" if item.status == "declared" else "differ"
             return f"The seeds agree, and the plans {plans}. How many requests a search sends follows from the system."
+        case "load" if item.facts.loads:
+            found = "; ".join(at_loads(one) for one in item.facts.loads)
+            return f"The parameters are the same, and the absolute loads differ. {found}. Figures at these loads have no claim."
         case "size":
             return "The same." if item.status == "satisfied" else "Some are quick, and some of full size."
         case "tests":
             return f"Not in every campaign: {keys}." if keys else "The same."
     return words.finding(item)
+
+
+def at_loads(one: ComparedLoads, labels: Sequence[str] = ()) -> str:
+    """The loads of a test's level on the sides: `ttft at 50 %: A 5.185, B 2.045 requests/s`. `labels`: of the sides, where they
+    are not the first letters."""
+    level = "" if one.percent is None else f" at {figure(one.percent, trim=True)} %"
+    sides = ", ".join(
+        f"{labels[at] if labels else words.label(at)} {figure(load)}" for at, load in enumerate(one.values)
+    )
+    return f"{clean(one.test)}{level}: {sides} {_UNITS[one.measure]}"
 
 
 def title(one: CampaignFigure) -> str:
@@ -88,8 +109,17 @@ def interval(one: CampaignFigure) -> Interval | None:
 def held(one: CampaignFigure) -> str:
     """Why nothing is claimed of a figure, in words; empty: nothing speaks against it."""
     if one.barred:
-        return "; ".join(BARRED[bar] for bar in one.barred)
+        return "; ".join(
+            f"{BARRED[bar]} ({_against(one.loads)})" if bar == "load" and one.loads else BARRED[bar]
+            for bar in one.barred
+        )
     return words.held(one.held)
+
+
+def _against(loads: ComparedLoads) -> str:
+    """The two loads of a figure: `5.185 requests/s of the baseline, 2.045 of this side`."""
+    baseline, side = map(figure, loads.values)
+    return f"{baseline} {_UNITS[loads.measure]} of the baseline, {side} of this side"
 
 
 def amount(estimate: Estimate | None) -> str:
@@ -174,7 +204,7 @@ def conclusion(
     if method.campaigns < least:
         number = f"{method.campaigns} campaign{'' if method.campaigns == 1 else 's'}"
         wanted = f"No claim: {number} a side, and a claim needs {least} (draft 6.3): `inferometer test --repeats {least}`."
-        return " ".join([wanted, *_hints(contrasts)])
+        return " ".join([wanted, *_hints(contrasts), *_elsewhere(contrasts)])
     return _claims(contrasts)
 
 
@@ -182,7 +212,7 @@ def _hints(contrasts: Sequence[CampaignContrast]) -> list[str]:
     """What single campaigns hint at, by their headlines' own intervals."""
     found = []
     for contrast in contrasts:
-        deciding = [one for one in contrast.figures if one.deciding]
+        deciding = [one for one in contrast.figures if one.deciding and one.loads is None]
         known = [one for one in deciding if one.own is not None]
         apart = [one for one in known if one.own is not None and not one.own[0] <= 0 <= one.own[1]]
         if apart:
@@ -221,7 +251,18 @@ def _claims(contrasts: Sequence[CampaignContrast]) -> str:
             if verdict in by:
                 parts.append(f"{said} {words.joined([title(one) for one in by[verdict]])}")
         claims.append(f"{contrast.side} against A: {'; '.join(parts) or 'nothing decides'}.")
-    return " ".join([*claims, *_missed(contrasts)])
+    return " ".join([*claims, *_elsewhere(contrasts), *_missed(contrasts)])
+
+
+def _elsewhere(contrasts: Iterable[CampaignContrast]) -> list[str]:
+    """Which deciding figures were measured at other loads, and what to do about it."""
+    found = dict.fromkeys(
+        at_loads(one.loads, ("A", contrast.side))
+        for contrast in contrasts
+        for one in contrast.figures
+        if one.deciding and one.loads is not None
+    )
+    return [f"Measured at absolute loads that differ: {'; '.join(found)}. {_SAME_LOAD}"] if found else []
 
 
 def _claim(one: CampaignFigure) -> str:
@@ -235,6 +276,7 @@ def _missed(contrasts: Iterable[CampaignContrast]) -> list[str]:
         for contrast in contrasts
         for one in contrast.figures
         if one.deciding and one.verdict in ("no_difference", "no_claim") and one.detectable
+        if one.loads is None
         if not words.tolerated(one.verdict, one.held)
     }
     parts = [f"{least} of {name}" for name, least in seen.items()]
