@@ -194,3 +194,57 @@ def test_a_system_that_carries_less_is_not_better_for_being_measured_at_less(tmp
     assert code == 4
     assert "NO CLAIM" in text
     assert "Measured at absolute loads that differ: ttft at 50 %" in " ".join(text.split())
+    mixed = [
+        ",".join(str(tmp_path / one) for one in side)
+        for side in (("wide/wide-0", "narrow/narrow-1"), ("narrow/narrow-0", "wide/wide-1"))
+    ]
+    code, text, _ = finish("compare", *mixed)
+    assert code == 3
+    assert "Campaigns of A differ in sut.notes. Campaigns of B differ in sut.notes" in " ".join(text.split())
+
+
+def a_side_of(folder: Path, first: int, declared: Sequence[Mapping[str, Any]], **changes: Any) -> str:
+    """Campaigns that declare this of their system, one each."""
+    sut = simulated().sut
+    assert sut is not None
+    found = [
+        a_campaign(
+            first + at,
+            at,
+            [a_test("throughput", {"max_output_tok_s": 1_000.0 + at})],
+            sut=replace(sut, **{"software": "vLLM 0.10", "notes": None, "model": "m", **one}),
+            **changes,
+        )
+        for at, one in enumerate(declared)
+    ]
+    return saved(folder, found)
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind", "status"),
+    [
+        ({"software": "SGLang 0.5"}, False, "violated"),
+        ({"prefix_caching": "enabled"}, False, "violated"),
+        ({"notes": "max_batch 16"}, True, "violated"),
+        ({"notes": "on Tuesday"}, False, "unknown"),
+        ({"software": None}, False, "unknown"),
+        ({"url": "http://other:1"}, False, "satisfied"),
+        ({}, False, "satisfied"),
+    ],
+    ids=["engine", "cache", "settings", "free text", "not declared", "address", "the same"],
+)
+@pytest.mark.parametrize("mixed", ["A", "B"])
+def test_campaigns_of_several_systems_are_no_side(
+    declared: dict[str, Any], kind: bool, status: str, mixed: str, tmp_path: Path
+) -> None:
+    """Their mean is of no system, so nothing is claimed; saying nothing contradicts nothing."""
+    usual = {"notes": "max_batch 8" if kind else "on Monday", "prefix_caching": "disabled"}
+    several = a_side_of(tmp_path / "s", 0, [usual, usual, usual | declared], simulated=kind)
+    one = a_side_of(tmp_path / "o", 10, [usual] * 3, simulated=kind)
+    document = compared(*((several, one) if mixed == "A" else (one, several)))
+    item = next(item for item in document.checklist if item.code == "one_system")
+    assert item.status == status
+    assert (document.outcome == "not_comparable") is (status == "violated")
+    if status == "violated":
+        assert f"Campaigns of {mixed} differ in sut.{next(iter(declared))}" in document.conclusion
+        assert {found.verdict for found in document.contrasts[0].figures} == {"not_comparable"}

@@ -77,7 +77,7 @@ class ItemFacts(Part, frozen=True, omit_defaults=True):
     plan keys that differ; `interrupted`: ids of runs. `methods` to `recommended`: how tokens were counted. `spans`: first
     start and last end of each side, wall clock ns; `shared`: resources declared shared; `how`: measured in which order.
     `count`: differences in configuration; `simulated`: all runs are. `loads`: tests whose absolute loads differ although their
-    parameters agree, each at the level that is farthest apart.
+    parameters agree, each at the level that is farthest apart; `within`: for each side, keys in which its own campaigns differ.
     """
 
     seeds: tuple[tuple[int, ...], ...] | None = None
@@ -99,6 +99,7 @@ class ItemFacts(Part, frozen=True, omit_defaults=True):
     count: int | None = None
     simulated: bool | None = None
     loads: tuple[ComparedLoads, ...] | None = None
+    within: tuple[tuple[str, ...], ...] | None = None
 
 
 class Item(Part, frozen=True):

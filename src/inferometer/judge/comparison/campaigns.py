@@ -185,6 +185,7 @@ def _checklist(
     return (
         *listed,
         Item("size", "6.1", "MUST", "satisfied" if len(quick) == 1 else "violated", ItemFacts()),
+        equivalence.one_system_a_side(facts, [[one.configuration for one in side] for side in sides]),
         _about("tests", unmatched),
         _about("parameters", unlike),
     )

@@ -337,6 +337,29 @@ def _one_system(baseline: Sequence[RunFacts], noise: Sides) -> Item:
     return Item("noise", "6.3", "checklist", status, ItemFacts(keys=apart))
 
 
+def one_system_a_side(sides: Sides, configurations: Sequence[Sequence[Data]]) -> Item:
+    """Ours: the runs of a side are of one system, or their mean is of none. `configurations`: of each run, beside its plan.
+
+    Saying nothing contradicts nothing, but is not saying the same; and notes are free text, except of a simulated engine, whose
+    settings they are. A system may stand at several addresses.
+    """
+    unlike, unsure = [], False
+    for side, beside in zip(sides, configurations, strict=True):
+        values: dict[str, set[object]] = {}
+        for run, more in zip(side, beside, strict=True):
+            engine = {key: value for key, value in more.items() if key.startswith("engine.")}
+            for key, value in (leaves({"sut": to_data(run.sut)}) | engine).items():
+                values.setdefault(key, set()).add(_key(value))
+        values.pop("sut.url", None)
+        free = set() if all(run.simulated for run in side) else {"sut.notes"}
+        several = {key: found - {_key(None)} for key, found in values.items() if len(found) > 1}
+        clear = tuple(key for key, found in several.items() if len(found) > 1 and key not in free)
+        unlike.append(clear)
+        unsure |= len(several) > len(clear)
+    status: ItemStatus = "violated" if any(unlike) else "unknown" if unsure else "satisfied"
+    return Item("one_system", "6.1", "MUST", status, ItemFacts(within=tuple(unlike)))
+
+
 def _configuration(run: RunFacts) -> Data:
     plan = resolved(run.plan)
     observed = {

@@ -123,6 +123,7 @@ ITEMS = {
     "size": "All quick, or all of full size",
     "tests": "Same tests",
     "parameters": "Same parameters of each test",
+    "one_system": "The campaigns of each side are of one system",
 }
 _ADVICE = {
     "workload": "Give every side the same seeds and workload: --interleave does, or run each plan with the same --seed.",
@@ -141,6 +142,7 @@ _ADVICE = {
     "size": "Give all sides --quick, or none.",
     "tests": "Give all sides the same tests, or name those that decide with --metric.",
     "parameters": "Give all sides the same --param: tests whose parameters differ are not compared.",
+    "one_system": "Put the campaigns of each system on a separate side, and declare the same system in all of them.",
 }
 
 

@@ -73,11 +73,27 @@ def finding(item: Item) -> str:
         case "load" if item.facts.loads:
             found = "; ".join(at_loads(one) for one in item.facts.loads)
             return f"The parameters are the same, and the absolute loads differ. {found}. Figures at these loads have no claim."
+        case "one_system":
+            return _within(item)
         case "size":
             return "The same." if item.status == "satisfied" else "Some are quick, and some of full size."
         case "tests":
             return f"Not in every campaign: {keys}." if keys else "The same."
     return words.finding(item)
+
+
+def _within(item: Item) -> str:
+    """What differs between the campaigns of a side."""
+    sides = [
+        f"Campaigns of {words.label(at)} differ in {words.listed(keys)}"
+        for at, keys in enumerate(item.facts.within or ())
+        if keys
+    ]
+    if sides:
+        return f"{'. '.join(sides)}: their mean is of no system."
+    if item.status == "unknown":
+        return "Declarations differ within a side, or are missing in some of its campaigns."
+    return "No difference within a side."
 
 
 def at_loads(one: ComparedLoads, labels: Sequence[str] = ()) -> str:
