@@ -208,3 +208,28 @@ def test_exit_codes_tell_another_file_from_one_that_cannot_be_read(
     assert "is no workload" in stderr
     code, stdout, _ = finish("workload", "verify", str(made))
     assert (code, stdout.count("is as it was made.")) == (0, 2)
+
+
+def test_a_test_of_many_levels_sends_the_requests_of_a_workload_file(tmp_path: Path) -> None:
+    """Law: levels that would have a seed of their own have the file's; what that may do is said before the start."""
+    lengths = ["--input-tokens", "20", "--output-tokens", "4"]
+    assert finish("workload", "make", *lengths, "--requests", "1500", "--out", str(tmp_path / "made"))[0] == 0
+    words = [
+        "test",
+        "throughput",
+        "ttft",
+        "--simulate",
+        "--quick",
+        "--set",
+        "max_batch=4",
+        "--set",
+        "step_base=20ms",
+    ]
+    file = ["--workload-file", str(tmp_path / "made/workload.arrow"), "--param", "ttft.requests=40"]
+    code, _, said = finish(*words, *file, "--out", str(tmp_path / "runs"), "--json")
+    (path,) = (tmp_path / "runs").glob("*/campaign.json")
+    document = json.loads(path.read_bytes())
+    assert code in (0, 4)
+    assert [test["problem"] for test in document["tests"]] == [None, None]
+    assert sum(len(test["runs"]) for test in document["tests"]) > 4
+    assert "the workload file's requests are those of every run" in " ".join(said.split())

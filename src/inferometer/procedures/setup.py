@@ -190,8 +190,11 @@ def level_of(plan: Plan, test: str, number: int) -> Plan:
 
 
 def reseeded(plan: Plan, by: int) -> Plan:
-    """The plan with another seed: other requests of the same kind, at other instants."""
-    return variant(plan, workload={"seed": plan.workload.seed + by}) if by else plan
+    """The plan with another seed: other requests of the same kind, at other instants. One with a workload file as it is: the
+    file decides what is sent, and so the seed."""
+    if not by or plan.workload.file is not None:
+        return plan
+    return variant(plan, workload={"seed": plan.workload.seed + by})
 
 
 def workload_key(plan: Plan) -> str:

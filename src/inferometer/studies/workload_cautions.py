@@ -7,6 +7,7 @@
 | `prefix-cache` | another whose requests share nothing                        | said: Code Completion takes its place      |
 | `fairness`     | any, as one of all tests                                    | said: it offers classes of its own         |
 | `fairness`     | any, where it was named                                     | refused by plan/campaign.py                |
+| all            | a workload file                                             | said: all runs send the same requests      |
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ INSTEAD = "leave it out, and the test runs Code Completion; or leave prefix-cach
 
 def workload_cautions(campaign: Campaign) -> Iterator[str]:
     """Lines to be shown before the start. Raises PlanError where a test cannot be carried out with the workload."""
+    if campaign.plan.workload.file is not None:
+        yield (
+            "the workload file's requests are those of every run, in its order: a cache that nobody declared would find again "
+            "what runs before had sent"
+        )
     if "prefix-cache" in campaign.names:
         yield from _of_prefix_cache(campaign.plan)
     if "fairness" in campaign.names and chooses_workload(campaign.plan):
