@@ -110,6 +110,14 @@ def wait_for_answers(process: subprocess.Popen[str], out: Path, more_than: int, 
     raise AssertionError("the run never got going")
 
 
+def own_child(module: str) -> psutil.Process:
+    """The one process that these tests started to run a module. Others of theirs that nobody has waited for yet have no command
+    line any more."""
+    alive = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
+    (found,) = [one for one in alive if module in one.cmdline()]
+    return found
+
+
 def workers_of(process: subprocess.Popen[str]) -> dict[int, int]:
     """The worker processes of a run under way: pid by number, which each shows in the journal it holds open."""
     found: dict[int, int] = {}

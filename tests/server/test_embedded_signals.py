@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from commands import own_child
 
 from inferometer.errors import MachineError
 from inferometer.server.embedded import Embedded
@@ -15,8 +16,7 @@ from inferometer.server.embedded import Embedded
 
 def pid_of() -> int:
     """The one server that this process started."""
-    (found,) = [one for one in psutil.Process().children() if "inferometer.server" in one.cmdline()]
-    return found.pid
+    return own_child("inferometer.server").pid
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

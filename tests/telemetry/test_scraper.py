@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
+from commands import own_child
 from peers import Answer, Script, Seen, scripted, whole
 
 from inferometer.telemetry.metrics.record import Scrape, read
@@ -247,8 +247,7 @@ def test_a_killed_scraper_leaves_what_it_had_flushed_and_a_run_that_goes_on(plac
         place.scraping.mark("profiling", "profiling")
         assert reached.wait(20)
         before = place.wait_for(lambda found: len(found) >= 5)
-        alive = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
-        (child,) = [one for one in alive if "scraper" in " ".join(one.cmdline())]
+        child = own_child("inferometer.telemetry.metrics.scraper")
         os.kill(child.pid, signal.SIGKILL)
         place.scraping.mark("profiling", None)
         done = place.scraping.end()

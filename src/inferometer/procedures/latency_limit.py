@@ -300,7 +300,10 @@ def _crossing(seeking: Seeking, known: Sequence[Point]) -> tuple[float, Interval
     free = max(1.0, total - 2)
     noise = max(LEAST_NOISE, math.sqrt(float(weights @ left**2) / free))
     half = student(free) * noise / slope * math.sqrt(1 / total + (at - x_mean) ** 2 / spread)
-    low, middle, high = (seeking.capacity * -math.expm1(-end) / SHARE for end in (at - half, at, at + half))
+    # A nearly level line crosses anywhere: what lies below a rate of 0 is told by its sign alone.
+    low, middle, high = (
+        seeking.capacity * -math.expm1(min(-end, 1.0)) / SHARE for end in (at - half, at, at + half)
+    )
     if middle <= 0:
         return None
     return min(middle, seeking.capacity), (max(0.0, low), min(high, seeking.capacity))

@@ -9,6 +9,9 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column, Figure, Interval
 from inferometer.procedures.step import KnownLimits
 
+NO_HEADLINE = Note("no_headline")
+"""Of a test that came to its end without a value that answers it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Value:

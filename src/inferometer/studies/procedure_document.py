@@ -19,7 +19,7 @@ from inferometer.documents.results import Cell, Figure, Series
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.procedure_verdict import verdict_of_test
 from inferometer.metrics.statistics import RoughPercentile
-from inferometer.procedures.results import Results, Table, Value
+from inferometer.procedures.results import NO_HEADLINE, Results, Table, Value
 from inferometer.procedures.step import Performed, PerformedRun, Refused, Run, Switch, Switched, is_run
 from inferometer.report.campaign.notes import with_words, worded
 from inferometer.report.campaign.titles import headline_of
@@ -34,7 +34,7 @@ def with_results(
     headline = headline_of(document.test, found)
     undecided = results.undecided
     if headline is None and document.problem is None and not undecided:
-        undecided = (Note("no_headline"),)
+        undecided = (NO_HEADLINE,)
     judgement = verdict_of_test(document.test, measured, document.problem, undecided, headline)
     return replace(
         document,
