@@ -7,13 +7,14 @@ it has not answered. A counter's instant is what an energy hangs on, so of what 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
 from inferometer.telemetry.machines.terms import COUNTERS
+from inferometer.telemetry.power.bounded_calls import begun
 
 PATIENCE_S = 1.0
 """For all parts together: the interval at which a machine is read."""
@@ -36,7 +37,7 @@ class SideBySide:
         left_behind = set(self._under_way)
         for place, part in enumerate(self._parts):
             if place not in self._under_way:
-                self._under_way[place] = _begun(part)
+                self._under_way[place] = begun(partial(_read, part))
         wait(self._under_way.values(), self._patience_s)
         for place, part in enumerate(self._parts):
             reading = self._under_way[place]
@@ -48,17 +49,7 @@ class SideBySide:
             found.take(reading.result(), without=COUNTERS if place in left_behind else frozenset())
 
 
-def _begun(part: Part) -> Future[Text]:
-    reading: Future[Text] = Future()
-    threading.Thread(target=_carry_out, args=(part, reading), daemon=True).start()
-    return reading
-
-
-def _carry_out(part: Part, reading: Future[Text]) -> None:
+def _read(part: Part) -> Text:
     found = Text()
-    try:
-        part(found)
-    except BaseException as failure:
-        reading.set_exception(failure)
-    else:
-        reading.set_result(found)
+    part(found)
+    return found

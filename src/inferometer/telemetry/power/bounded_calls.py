@@ -30,9 +30,7 @@ class BoundedCalls:
         """What the function returns. Raises MeterFailed (`timeout`), and whatever the function raises."""
         if self._pending is not None and not self._pending.done():
             raise MeterFailed(self._meter, "timeout", "an earlier reading still hangs in the driver")
-        call: Future[T] = Future()
-        self._pending = call
-        threading.Thread(target=_carry_out, args=(call, function), daemon=True).start()
+        self._pending = call = begun(function)
         try:
             failure = call.exception(self._timeout_s)
         except TimeoutError:
@@ -41,6 +39,13 @@ class BoundedCalls:
         if failure is not None:
             raise failure
         return call.result()
+
+
+def begun(function: Callable[[], T]) -> Future[T]:
+    """The call, on a thread of its own, which may be left behind."""
+    call: Future[T] = Future()
+    threading.Thread(target=_carry_out, args=(call, function), daemon=True).start()
+    return call
 
 
 def _carry_out(call: Future[T], function: Callable[[], T]) -> None:
