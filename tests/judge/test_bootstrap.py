@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inferometer.judge.comparison.bootstrap import Pooled, Sampled, Statistic, relative_intervals
+from inferometer.judge.comparison.bootstrap import UNITS, Pooled, Sampled, Statistic, relative_intervals
 from inferometer.metrics.statistics import Interval
 
 WANTED = {
@@ -66,6 +66,23 @@ def test_gaps_of_one_request_are_drawn_together() -> None:
     ten = Sampled(400, {"x": Pooled(np.repeat(values, 10), np.arange(401) * 10)}, {"r": 1.0})
     widths = [width(relative_intervals([side], [side], WANTED, 0, 300)["mean"]) for side in (one, ten)]
     assert widths[1] == pytest.approx(widths[0], rel=0.01)
+
+
+def test_a_long_run_is_drawn_in_units_of_neighbours_and_says_as_much() -> None:
+    """The width follows the requests, not the units; where neighbours are equal, it follows these."""
+    values = np.random.default_rng(7).gamma(4, size=8 * UNITS + 5)
+    long = width(relative_intervals([run(values)], [run(values)], WANTED, 0, 300)["mean"])
+    short = width(relative_intervals([run(values[:UNITS])], [run(values[:UNITS])], WANTED, 0, 300)["mean"])
+    assert long == pytest.approx(short / 8**0.5, rel=0.15)
+    equal = [run(np.repeat(values[:UNITS], 8))]
+    assert width(relative_intervals(equal, equal, WANTED, 0, 300)["mean"]) == pytest.approx(short, rel=0.15)
+
+
+def test_every_sample_of_a_long_run_is_counted() -> None:
+    """However many requests a unit has: of requests of one value the mean is that value in every replicate."""
+    ones = np.ones(3 * UNITS + 1)
+    found = relative_intervals([run(ones)], [run(2 * ones)], WANTED, 0, 50)
+    assert found["mean"] == (1.0, 1.0)
 
 
 def test_what_has_no_samples_has_no_interval() -> None:
