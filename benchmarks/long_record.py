@@ -89,7 +89,7 @@ def _timed(command: Sequence[str]) -> tuple[float, float, float, float]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=words)
         own, ended = 0, 0
         while not ended:
-            own = max(own, _own_bytes(process.pid))
+            own = max(own, own_bytes(process.pid))
             time.sleep(LOOK_S)
             ended, status, used = os.wait4(process.pid, os.WNOHANG)
         seconds, code = time.monotonic() - began, os.waitstatus_to_exitcode(status)
@@ -104,7 +104,7 @@ def _timed(command: Sequence[str]) -> tuple[float, float, float, float]:
 LOOK_S = 0.01
 
 
-def _own_bytes(pid: int) -> int:
+def own_bytes(pid: int) -> int:
     """What a process has in memory that no file stands for; 0 where the system does not say."""
     try:
         said = Path(f"/proc/{pid}/status").read_text()

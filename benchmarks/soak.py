@@ -2,9 +2,10 @@
 
 The reference server is measured in open loop, 200 requests per second of 100 tokens, 20,000 tokens per second, over warm
 connections and with its metrics scraped. The server has the first core, who measures it the rest. Every ten seconds the
-resident memory and the open files of each process are read: the command, its worker, its scraper, and the server. Printed is
-of each what it had at most, and how much it grew in ten minutes (the slope by least squares, without the first quarter, at
-most ten minutes); and P99 of lateness in each sixth of the run.
+memory and the open files of each process are read: the command, its worker, its scraper, and the server. Memory is what no
+file stands for: the worker also maps the file of its requests, page by page as they fall due, which the kernel can drop at any
+time. Printed is of each what it had at most, and how much it grew in ten minutes (the slope by least squares, without the first
+quarter, at most ten minutes); and P99 of lateness in each sixth of the run.
 
 What the command needs to read its record afterwards is told apart: its memory then is that of a report (docs/performance.md).
 """
@@ -27,6 +28,7 @@ import psutil
 
 from benchmarks import instrument
 from benchmarks.busy import Others
+from benchmarks.long_record import own_bytes
 from benchmarks.server_capacity import keep_off_first, server
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
@@ -46,14 +48,14 @@ ENGINE = (
 NAMES = {"inferometer.drive.worker": "worker", "inferometer.telemetry.metrics.scraper": "scraper"}
 
 Look = tuple[float, float, int]
-"""Seconds since the start, MiB resident, open files."""
+"""Seconds since the start, MiB of memory of its own, open files."""
 
 
 def looks(processes: Iterable[tuple[str, psutil.Process]], at: float) -> Iterable[tuple[str, Look]]:
     """One of each process that is there."""
     for name, process in processes:
         try:
-            yield name, (at, process.memory_info().rss / MIB, process.num_fds())
+            yield name, (at, (own_bytes(process.pid) or process.memory_info().rss) / MIB, process.num_fds())
         except psutil.Error:
             continue  # it has ended
 
