@@ -18,10 +18,10 @@ from scripts.awake import kept_awake
 LOAD = ("--rate", "20", "--duration", "15s", "--warmup", "0", "--seed", "1", *instrument.COUNTING)
 
 
-def lateness_ms() -> tuple[float, float]:
-    """P50 and P99 of a run."""
+def lateness_ms(*further: str) -> tuple[float, float]:
+    """P50 and P99 of a run, with these flags too."""
     with tempfile.TemporaryDirectory(prefix="inferometer-awake-") as out:
-        command = [str(instrument.COMMAND), "run", *LOAD, "--out", out, "--json", "--quiet"]
+        command = [str(instrument.COMMAND), "run", *LOAD, *further, "--out", out, "--json", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in instrument.JUDGED:
         raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
