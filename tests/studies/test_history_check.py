@@ -142,6 +142,38 @@ def test_a_figure_that_is_new_has_no_claim_and_the_others_decide() -> None:
     )
 
 
+def at_loads(value: float, loads: tuple[float, ...], number: int) -> NumberedEntry:
+    """The test `ttft` of a campaign, with a latency at these loads and a maximum that depends on none."""
+    most = figure("max_output_tok_s", 1000.0 + number % 3, better="more", unit="tok/s", deciding=False)
+    figures = (figure("ttft_p50", value, loads=loads), most)
+    return NumberedEntry(
+        number, entry(number, {}, kind="test", id=f"c-{number}", part="ttft", figures=figures)
+    )
+
+
+def test_figures_are_compared_at_the_same_absolute_loads() -> None:
+    """At half of half the maximum a system that slowed down looks fast: nothing is claimed of it, nor drawn."""
+    made = [at_loads(value, (5.0 + at % 2 / 10,), at) for at, value in enumerate(noisy(12), start=1)]
+    slower = check([*made, at_loads(60.0, (2.5,), 13)], Question())
+    assert outcome(slower) == ("too_little", 4)
+    result = slower.results[0]
+    assert result.too_little == "loads"
+    by_name = {one.name: (one.verdict, one.n, one.elsewhere) for one in result.figures}
+    assert by_name == {"ttft_p50": ("no_claim", 0, 12), "max_output_tok_s": ("no_difference", 12, 0)}
+    assert outcome(check([*made, at_loads(130.0, (5.2,), 13)], Question())) == ("regression", 6)
+
+
+def test_a_result_at_another_load_is_left_out_of_the_series_alone() -> None:
+    """Of the figure that depends on it; the entry is comparable otherwise. A load that is not known is another one."""
+    made = [at_loads(value, (5.0, 9.0), at) for at, value in enumerate(noisy(12), start=1)]
+    made[3], made[4] = at_loads(10.0, (5.0, 8.0), 4), at_loads(10.0, (), 5)
+    found = check([*made, at_loads(100.0, (5.0, 9.1), 13)], Question())
+    assert found.outcome == "no_regression"
+    assert [(one.n, one.elsewhere) for one in found.results[0].figures] == [(10, 2), (12, 0)]
+    seen = trend([*made, at_loads(100.0, (5.0, 9.1), 13)], "ttft_p50", None, ())
+    assert ([one.number for one in seen.points], seen.elsewhere) == ([1, 2, 3, *range(6, 14)], 2)
+
+
 def test_what_cannot_be_checked_is_refused() -> None:
     """An empty history, a number that there is not, a comparison."""
     compared = NumberedEntry(1, entry(1, {"B.ttft_p50": 3.0}, kind="comparison", verdict="regression"))

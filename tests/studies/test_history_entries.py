@@ -166,6 +166,7 @@ def test_folders_give_the_entries_of_what_lies_in_them(tmp_path: Path) -> None:
     tests = listed(tmp_path / "tests", tmp_path)
     assert [(one.kind, one.part) for one in tests] == [("test", "ttft")]
     assert [one.name for one in tests[0].figures if one.deciding] == ["ttft_p50"]
+    assert all(one.loads and min(one.loads) > 0 for one in tests[0].figures)
     assert tests[0].conditions["quick"] == "true"
     repeats = listed(tmp_path / "repeats", tmp_path)
     assert len({one.key for one in repeats}) == len(repeats) == 2

@@ -26,7 +26,8 @@ CheckOutcome = Literal["regression", "no_regression", "too_little"]
 
 class HistoryFigure(Part, frozen=True):
     """A figure of a result. `better`: None where neither direction is; `deciding`: `history check` decides by it unless it is
-    told otherwise."""
+    told otherwise; `loads`: the absolute loads of the runs that a test's figure depends on, in requests per second or requests
+    at a time, level by level."""
 
     name: str
     title: str
@@ -36,6 +37,7 @@ class HistoryFigure(Part, frozen=True):
     deciding: bool
     value: float
     ci95: Interval | None
+    loads: tuple[float, ...] = ()
 
 
 class HistoryEntry(Part, frozen=True):
@@ -100,7 +102,7 @@ class CheckedFigure(Part, frozen=True):
     """A figure of the result that was checked. `usual`: the centre of the results before; `expected`: the 95 % interval of one
     new result; `change`: of the newest result from the usual; `noise`: the standard deviation between results, on the figure's
     scale; `detectable`: the change of one result that the test would have found four times out of five; `outliers`: results
-    without a say in the noise."""
+    without a say in the noise; `elsewhere`: comparable results that measured it at other absolute loads, and are left out."""
 
     name: str
     title: str
@@ -116,6 +118,7 @@ class CheckedFigure(Part, frozen=True):
     noise: float | None
     detectable: float | None
     outliers: int
+    elsewhere: int
     recent: tuple[RecentResults, ...]
     verdict: FigureVerdict
 
@@ -138,7 +141,8 @@ class VersionChange(Part, frozen=True):
 
 class CheckedResult(Part, frozen=True):
     """One result that was checked. `compared`: numbers of the results it stands against, oldest first; `too_little`: why no
-    claim is possible, None: one is; `same_requests`: all sent the same requests, None: not known."""
+    claim is possible (`loads`: there would be enough results, but their loads are others), None: one is; `same_requests`: all
+    sent the same requests, None: not known."""
 
     number: int
     kind: EntryKind
@@ -153,7 +157,7 @@ class CheckedResult(Part, frozen=True):
     undeclared: tuple[str, ...]
     figures: tuple[CheckedFigure, ...]
     changes: tuple[ChangePoint, ...]
-    too_little: Literal["few", "not_valid", "no_figure"] | None
+    too_little: Literal["few", "loads", "not_valid", "no_figure"] | None
 
 
 class CheckMethod(Part, frozen=True):
@@ -196,7 +200,8 @@ class TrendPoint(Part, frozen=True):
 
 class Trend(Part, frozen=True):
     """One figure over comparable results, oldest first. `changes`: numbers of the first results after a change of level;
-    `incomparable`: results with this figure under other conditions, which are left out."""
+    `incomparable`: results with this figure under other conditions, which are left out; `elsewhere`: and at other absolute
+    loads."""
 
     name: str
     title: str
@@ -209,3 +214,4 @@ class Trend(Part, frozen=True):
     points: tuple[TrendPoint, ...]
     changes: tuple[int, ...]
     incomparable: int
+    elsewhere: int

@@ -59,6 +59,16 @@ def apart(
     return ComparedLoads(test, far.percent, far.measure, tuple(one.get(far) for one in loads))
 
 
+def loads_of(document: ProcedureDocument, parts: Collection[str]) -> tuple[float, ...]:
+    """The loads of one campaign's test, level by level, in the order of its runs; `parts`: of the test, whose runs count."""
+    return tuple(_loads([document], parts).values())
+
+
+def alike(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two campaigns' loads, as `loads_of` gives them, are within SHARE of each other at every level."""
+    return len(one) == len(other) and all(_distance(*pair) <= SHARE for pair in zip(one, other, strict=True))
+
+
 def _loads(side: Sequence[ProcedureDocument], parts: Collection[str]) -> dict[_Level, float]:
     found: dict[_Level, list[float]] = {}
     for document in side:

@@ -186,6 +186,8 @@ def render_trend(trend: Trend, console: Console) -> None:
         screen.say(f"{len(trend.points) - len(shown)} older results do not fit: --html shows them.", "dim")
     if trend.incomparable:
         screen.say(f"{trend.incomparable} results under other conditions are left out.", "dim")
+    if trend.elsewhere:
+        screen.say(f"{trend.elsewhere} results at other absolute loads are left out.", "dim")
 
 
 def plot(

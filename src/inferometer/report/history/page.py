@@ -25,8 +25,8 @@ def render(trend: Trend) -> str:
     changes = [
         f"The level changed at entry {number} (E-divisive, by permutations)." for number in trend.changes
     ]
-    left = trend.incomparable
-    notes = [*changes, *([f"{left} results under other conditions are left out."] if left else [])]
+    left = {"under other conditions": trend.incomparable, "at other absolute loads": trend.elsewhere}
+    notes = [*changes, *(f"{count} results {where} are left out." for where, count in left.items() if count)]
     context = {
         "title": title,
         "version": clean(__version__),

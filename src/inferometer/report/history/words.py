@@ -15,6 +15,7 @@ from inferometer.documents.history import (
     NumberedEntry,
     Scale,
 )
+from inferometer.judge.comparison.loads import SHARE
 from inferometer.metrics.statistics import Interval
 from inferometer.report.figures import ABSENT, clean, figure, moment
 
@@ -26,6 +27,8 @@ OUTCOMES: dict[CheckOutcome, str] = {
 VERDICTS = {"worse": "worse", "better": "better", "no_difference": "as usual", "no_claim": "no claim"}
 _WHY = {
     "not_valid": "the result is {verdict}, so its figures cannot be held against others",
+    "loads": "{elsewhere} of the results before it measured the figures that decide at other absolute loads, since the "
+    "loads of this test are percentages of what the system carried; fewer than {least} are left",
     "few": "{n} comparable VALID results before it; {least} are needed",
     "no_figure": "the result has no figure that decides",
 }
@@ -108,7 +111,8 @@ def remarks(one: CheckedResult, method: CheckMethod) -> Iterator[str]:
     """What a reader has to know beside the figures."""
     if one.too_little is not None:
         n = max((each.n for each in one.figures if each.deciding), default=len(one.compared))
-        facts = {"verdict": one.verdict, "n": n or "no", "least": method.least}
+        elsewhere = max((each.elsewhere for each in one.figures if each.deciding), default=0)
+        facts = {"verdict": one.verdict, "n": n or "no", "least": method.least, "elsewhere": elsewhere}
         yield f"No claim: {_WHY[one.too_little].format(**facts)}."
     for other in one.incomparable:
         why = ", ".join(map(clean, other.keys)) or "not VALID, or interrupted"
@@ -122,6 +126,10 @@ def remarks(one: CheckedResult, method: CheckMethod) -> Iterator[str]:
     if one.undeclared:
         names = ", ".join(key.partition(".")[2] for key in one.undeclared)
         yield f"Not declared: {names}. A difference there would not be noticed."
+    apart = {each.name: each.elsewhere for each in one.figures if each.elsewhere}
+    if apart and one.too_little != "loads":
+        counts = ", ".join(f"{clean(name)} {count}" for name, count in apart.items())
+        yield f"Results that measured a figure at absolute loads more than {SHARE:.0%} away, left out of it: {counts}."
     left = {each.name: each.outliers for each in one.figures if each.outliers}
     if left:
         counts = ", ".join(f"{clean(name)} {count}" for name, count in left.items())

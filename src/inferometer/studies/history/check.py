@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from inferometer.documents.history import (
     VersionChange,
 )
 from inferometer.errors import PlanError, Problem
+from inferometer.judge.comparison.loads import alike
 from inferometer.judge.history import regression
 from inferometer.judge.history.regression import FigureFinding, FigureSeries, Sensitivity
 from inferometer.studies.history import selection
@@ -50,6 +52,16 @@ class Question:
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
 
 
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """A figure over the results that measured it at the same loads, the newest last. `elsewhere`: how many did at others."""
+
+    about: HistoryFigure
+    at: list[NumberedEntry]
+    values: FigureSeries
+    elsewhere: int
+
+
 @dataclass(slots=True)
 class _Subject:
     """A result in the making: the entries it stands against, and its series."""
@@ -57,7 +69,7 @@ class _Subject:
     at: NumberedEntry
     before: list[NumberedEntry]
     incomparable: list[Incomparable]
-    series: dict[str, tuple[HistoryFigure, list[NumberedEntry], FigureSeries]] = field(default_factory=dict)
+    series: dict[str, _Series] = field(default_factory=dict)
     short: list[CheckedFigure] = field(default_factory=list)
 
 
@@ -68,9 +80,9 @@ def check(entries: Sequence[NumberedEntry], question: Question) -> HistoryCheck:
     for number, subject in enumerate(subjects):
         if selection.usable(subject.at.entry):
             _collect(subject, str(number), question)
-    series = [one for subject in subjects for _, _, one in subject.series.values()]
+    series = [one.values for subject in subjects for one in subject.series.values()]
     found = {one.series.name: one for one in regression.examine(series, question.sensitivity)}
-    results = tuple(_result(one, found) for one in subjects)
+    results = tuple(_result(one, found, question.sensitivity.least) for one in subjects)
     return HistoryCheck(
         schema=CHECK_SCHEMA,
         version=__version__,
@@ -135,21 +147,24 @@ def _collect(subject: _Subject, prefix: str, question: Question) -> None:
         deciding = one.deciding
         if question.metrics:
             deciding = any(name in (one.name, f"{entry.part}.{one.name}") for name in question.metrics)
-        found = [
+        named = [
             (other, each)
             for other in subject.before
             for each in other.entry.figures
             if (each.name, each.unit, each.scale) == (one.name, one.unit, one.scale)
         ]
+        found = [(other, each) for other, each in named if alike(each.loads, one.loads)]
+        elsewhere = len(named) - len(found)
         if len(found) < question.sensitivity.least:
-            subject.short.append(_unclaimed(one, deciding, len(found)))
+            subject.short.append(_unclaimed(one, deciding, len(found), elsewhere))
             continue
         values = np.array([*(each.value for _, each in found), one.value], np.float64)
         series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values)
-        subject.series[series.name] = one, [*(other for other, _ in found), subject.at], series
+        at = [*(other for other, _ in found), subject.at]
+        subject.series[series.name] = _Series(one, at, series, elsewhere)
 
 
-def _unclaimed(one: HistoryFigure, deciding: bool, n: int) -> CheckedFigure:
+def _unclaimed(one: HistoryFigure, deciding: bool, n: int, elsewhere: int) -> CheckedFigure:
     assert one.better is not None
     return CheckedFigure(
         name=one.name,
@@ -166,19 +181,16 @@ def _unclaimed(one: HistoryFigure, deciding: bool, n: int) -> CheckedFigure:
         noise=None,
         detectable=None,
         outliers=0,
+        elsewhere=elsewhere,
         recent=(),
         verdict="no_claim",
     )
 
 
-def _result(subject: _Subject, found: dict[str, FigureFinding]) -> CheckedResult:
+def _result(subject: _Subject, found: dict[str, FigureFinding], least: int) -> CheckedResult:
     entry = subject.at.entry
-    figures = [_figure(about, found[name]) for name, (about, _, _) in subject.series.items()]
-    changes = [
-        change
-        for name, (about, at, _) in subject.series.items()
-        for change in _changes(about, at, found[name])
-    ]
+    figures = [_figure(one, found[name]) for name, one in subject.series.items()]
+    changes = [change for name, one in subject.series.items() for change in _changes(one, found[name])]
     prints = {one.entry.fingerprint for one in (*subject.before, subject.at)}
     known = {*entry.conditions}
     order = {one.name: at for at, one in enumerate(entry.figures)}
@@ -196,18 +208,25 @@ def _result(subject: _Subject, found: dict[str, FigureFinding]) -> CheckedResult
         undeclared=tuple(key for key in UNDECLARED if key not in known),
         figures=tuple(sorted((*figures, *subject.short), key=lambda one: order[one.name])),
         changes=tuple(sorted(changes, key=lambda one: (one.first, one.figure))),
-        too_little=None
-        if any(one.deciding for one in figures)
-        else "not_valid"
-        if not selection.usable(entry)
-        else "few"
-        if any(one.deciding for one in subject.short)
-        else "no_figure",
+        too_little=_too_little(subject, figures, least),
     )
 
 
-def _figure(about: HistoryFigure, found: FigureFinding) -> CheckedFigure:
-    series = found.series
+def _too_little(
+    subject: _Subject, figures: Sequence[CheckedFigure], least: int
+) -> Literal["few", "loads", "not_valid", "no_figure"] | None:
+    if any(one.deciding for one in figures):
+        return None
+    if not selection.usable(subject.at.entry):
+        return "not_valid"
+    short = [one for one in subject.short if one.deciding]
+    if any(one.n + one.elsewhere >= least for one in short):
+        return "loads"
+    return "few" if short else "no_figure"
+
+
+def _figure(one: _Series, found: FigureFinding) -> CheckedFigure:
+    series, about = found.series, one.about
     return CheckedFigure(
         name=about.name,
         title=about.title,
@@ -223,20 +242,20 @@ def _figure(about: HistoryFigure, found: FigureFinding) -> CheckedFigure:
         noise=found.noise,
         detectable=found.detectable,
         outliers=found.outliers,
+        elsewhere=one.elsewhere,
         recent=tuple(
-            RecentResults(one.k, one.n, regression.shown_change(series, one.change), one.p, one.p_holm)
-            for one in found.recent
+            RecentResults(each.k, each.n, regression.shown_change(series, each.change), each.p, each.p_holm)
+            for each in found.recent
         ),
         verdict=found.verdict,
     )
 
 
-def _changes(
-    about: HistoryFigure, at: Sequence[NumberedEntry], found: FigureFinding
-) -> Iterator[ChangePoint]:
-    for one in found.levels:
-        better = regression.is_better(found.series, one.change)
-        yield ChangePoint(about.name, at[one.at].number, one.change, one.p, better, one.stands)
+def _changes(one: _Series, found: FigureFinding) -> Iterator[ChangePoint]:
+    for level in found.levels:
+        better = regression.is_better(found.series, level.change)
+        first = one.at[level.at].number
+        yield ChangePoint(one.about.name, first, level.change, level.p, better, level.stands)
 
 
 def _versions(subject: _Subject) -> Iterator[VersionChange]:

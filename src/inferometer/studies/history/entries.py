@@ -29,6 +29,7 @@ from inferometer.judge.bench import HIGHER_IS_BETTER, Ranked
 from inferometer.judge.comparison.campaign_figures import figures_of, headline_among, is_bound
 from inferometer.judge.comparison.campaigns import Repeat
 from inferometer.judge.comparison.compare import DECIDING
+from inferometer.judge.comparison.loads import loads_of
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, Better, stem
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.studies.history import conditions
@@ -83,6 +84,7 @@ def of_campaign(repeat: Repeat, folder: str | None) -> Iterator[HistoryEntry]:
                 deciding=one.name == headline,
                 value=one.number,
                 ci95=one.value.ci,
+                loads=loads_of(test, one.kind.loads),
             )
             for one in named
             if not is_bound(test, one.name) and math.isfinite(one.number)
@@ -166,6 +168,8 @@ def fault(entry: HistoryEntry) -> str | None:
         ends = (one.value, *(one.ci95 or ()))
         if not all(map(math.isfinite, ends)) or (one.ci95 is not None and one.ci95[0] > one.ci95[1]):
             return f"{one.name[:40]!r} is no figure with an interval"
+        if not all(math.isfinite(load) and load >= 0 for load in one.loads):
+            return f"{one.name[:40]!r} has a load that is none"
     names = [one.name for one in entry.figures]
     return "names a figure twice" if len(set(names)) < len(names) else None
 

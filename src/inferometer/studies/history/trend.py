@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from inferometer.documents.history import NumberedEntry, Trend, TrendPoint
+from inferometer.judge.comparison.loads import alike
 from inferometer.judge.history.change_points import Permutations, change_points
 from inferometer.judge.history.regression import ALPHA_CHANGES, LONG, PERMUTATIONS
 from inferometer.studies.history import selection
@@ -25,13 +26,16 @@ def trend(
     subject = selection.newest_with(name, chosen)
     about = selection.figure_of(subject.entry, name)
     assert about is not None
-    points, left = [], 0
+    points, left, elsewhere = [], 0, 0
     for one in selection.same_kind(subject, entries):
         found = next((each for each in one.entry.figures if each.name == about.name), None)
         if found is None:
             continue
         if selection.differing(subject.entry.conditions, one.entry.conditions, ignored):
             left += 1
+            continue
+        if not alike(found.loads, about.loads):
+            elsewhere += 1
             continue
         entry = one.entry
         points.append(
@@ -57,4 +61,5 @@ def trend(
         points=tuple(points),
         changes=tuple(valid[one.at].number for one in splits),
         incomparable=left,
+        elsewhere=elsewhere,
     )
