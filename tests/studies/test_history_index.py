@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -128,6 +131,14 @@ def _overwritten(start: int, data: bytes) -> Callable[[Path], None]:
     return spoil
 
 
+def _hot_journal(path: Path, superior: str = "precious.txt") -> None:
+    """What SQLite takes for the journal of a transaction that was cut off and hung on another file: it deletes that one."""
+    magic, name, sector, page = bytes.fromhex("d9d505f920a163d7"), superior.encode(), 512, 4096
+    head = magic + struct.pack(">IIIII", 0, 1, path.stat().st_size // page, sector, page)
+    tail = struct.pack(">I", 0x40000000 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    path.with_name(f"{path.name}-journal").write_bytes(head.ljust(sector, b"\0") + tail)
+
+
 SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda path: path.write_bytes(b""), "is no SQLite database"),
     "text": (lambda path: path.write_text("my notes\n" * 50), "is no SQLite database"),
@@ -145,6 +156,16 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     "a number beyond all": (
         _with("UPDATE entry SET document = replace(document, '10.0,', '1e999,')"),
         "an entry is damaged",
+    ),
+    "without a write-ahead log": (_with("PRAGMA journal_mode = DELETE"), "has no write-ahead log"),
+    "with a rollback journal": (_hot_journal, "history.sqlite3-journal: is none of this program's files"),
+    "with a pipe for a journal": (
+        lambda path: os.mkfifo(f"{path}-journal"),
+        "history.sqlite3-journal: is none of this program's files",
+    ),
+    "with a pipe for a log": (
+        lambda path: os.mkfifo(f"{path}-wal"),
+        "history.sqlite3-wal: is none of this program's files",
     ),
     "an entry that is none": (_with("UPDATE entry SET document = '{}'"), "an entry is damaged"),
 }
@@ -165,6 +186,29 @@ def test_what_is_no_index_is_set_aside_and_the_history_made_anew(how: str, tmp_p
     aside = tmp_path / "history.sqlite3.damaged-20260101T000000Z"
     assert aside.read_bytes() == before
     assert [one.id for one in kept(path)] == ["run-7"]
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_a_strangers_journal_deletes_no_file(mode: str, tmp_path: Path) -> None:
+    """SQLite, let near it, would: it names another file as the superior of its transaction."""
+    path, precious = filled(tmp_path / "history.sqlite3"), tmp_path / "precious.txt"
+    precious.write_text("a user's")
+    _with(f"PRAGMA journal_mode = {mode}")(path)
+    _hot_journal(path, str(precious))
+    for use in (Index.open, lambda _: set_aside(path, NOW)):
+        with contextlib.suppress(Damaged):
+            use(path)
+        assert precious.read_text() == "a user's"
+
+
+def test_a_link_is_no_index(tmp_path: Path) -> None:
+    """A stranger's folder would have its results added to the user's own."""
+    own = filled(tmp_path / "own.sqlite3")
+    before = own.read_bytes()
+    (tmp_path / "history.sqlite3").symlink_to(own)
+    with pytest.raises(RecordError, match="is a link; name the file itself with --index"):
+        Index.open(tmp_path / "history.sqlite3")
+    assert own.read_bytes() == before
 
 
 def test_a_result_is_added_to_a_damaged_index_too(tmp_path: Path) -> None:

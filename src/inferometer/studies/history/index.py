@@ -8,10 +8,12 @@
 | an index                                       | it is opened; writers wait for each other (WAL, BUSY_MS)                  |
 | damaged, no SQLite, another program's database | it is renamed, and a new one is made (`Damaged` says so, `set_aside` does)  |
 | an index of a newer version                    | refused: both versions would make it anew in turn                        |
-| a folder, a device                             | refused                                                                  |
+| a folder, a device, a link                     | refused                                                                  |
 
 Another program's file is never written to: it is known by its header and its tables before any setting is changed. The text of
-the tables has to be ours to the letter, so that no view or trigger of a stranger's index is ever carried out.
+the tables has to be ours to the letter, so that no view or trigger of a stranger's index is ever carried out. And SQLite is not
+let near a rollback journal: it would carry out what a stranger's says, and delete the file that it names as its superior. Ours
+have a write-ahead log, and no journal.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -49,6 +52,11 @@ _TABLE = """CREATE TABLE entry (
 )"""
 _ADD = """INSERT INTO entry (kind, id, part, started, document) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (kind, id, part, started) DO UPDATE SET document = excluded.document"""
+_JOURNAL = "-journal"
+_BESIDE = ("-wal", "-shm", _JOURNAL)
+"""What SQLite looks for beside a database, by the end of its name."""
+_WAL_FORMAT = b"\x02\x02"
+"""Of a header: it is written and read with a write-ahead log."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 
@@ -67,6 +75,8 @@ class Index:
     def open(cls, path: Path) -> Index:
         """The index in a file, which is made if there is none. Raises Damaged and RecordError."""
         with _in_words(str(path)):
+            if path.is_symlink():
+                raise RecordError(f"{path}: is a link; name the file itself with --index")
             try:
                 whole_file.check_regular(path)
             except FileNotFoundError:
@@ -74,6 +84,7 @@ class Index:
             except OSError as cause:
                 raise RecordError(f"{path}: {cause.strerror}") from cause
             _check_header(path)
+            _check_beside(path)
             connection = _connect(path)
             try:
                 _check(connection, path)
@@ -164,7 +175,7 @@ def set_aside(path: Path, now_ns: int) -> Path | None:
             pass
         stamp = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).strftime("%Y%m%dT%H%M%SZ")
         place = next(one for one in _places(path, stamp) if not os.path.lexists(one))
-        for suffix in ("-wal", "-shm", ""):
+        for suffix in (*_BESIDE, ""):
             with contextlib.suppress(FileNotFoundError):
                 os.rename(f"{path}{suffix}", f"{place}{suffix}")
         return place
@@ -202,7 +213,11 @@ def _make(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(name, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("PRAGMA journal_mode = WAL")
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise RecordError(
+                    f"{path}: its file system takes no write-ahead log; name a place on another with --index"
+                )
             connection.execute(_TABLE)
         try:
             os.link(name, path)
@@ -212,7 +227,7 @@ def _make(path: Path) -> None:
             if not path.exists():
                 os.rename(name, path)
     finally:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", *_BESIDE):
             Path(name + suffix).unlink(missing_ok=True)
 
 
@@ -224,12 +239,26 @@ def _check_header(path: Path) -> None:
         raise Damaged(f"{path}: is no SQLite database")
     if int.from_bytes(header[68:72], "big") != APPLICATION:
         raise Damaged(f"{path}: is the database of another program")
+    if header[18:20] != _WAL_FORMAT:
+        raise Damaged(f"{path}: has no write-ahead log, as every index of this program")
     version = int.from_bytes(header[60:64], "big")
     if version > VERSION:
         raise RecordError(
             f"{path}: is an index of a newer inferometer (version {version}, this one reads {VERSION}); "
             "name another file with --index"
         )
+
+
+def _check_beside(path: Path) -> None:
+    """That what lies beside an index is what SQLite puts there with a write-ahead log, and no pipe, device or link."""
+    for suffix in _BESIDE:
+        beside = path.with_name(path.name + suffix)
+        try:
+            mode = os.lstat(beside).st_mode
+        except FileNotFoundError:
+            continue
+        if suffix == _JOURNAL or not stat.S_ISREG(mode):
+            raise Damaged(f"{beside}: is none of this program's files")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
