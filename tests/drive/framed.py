@@ -60,6 +60,8 @@ def frames(buffer: bytes) -> tuple[list[tuple[int, int, bytes]], bytes]:
 class FramedChannel:
     """See Channel."""
 
+    fault = ""
+
     def __init__(self) -> None:
         self.closing = False
         self.outgoing: list[Write] = []
@@ -170,6 +172,8 @@ FRAMED = ChannelKind(alpn=("framed",), places=8, open=FramedChannel, prepare=_he
 
 class GreetedChannel:
     """See Channel."""
+
+    fault = ""
 
     def __init__(self) -> None:
         self.capacity = 0

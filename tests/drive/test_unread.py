@@ -165,6 +165,20 @@ def test_an_exchange_keeps_what_reads_of_several_events_may_have_waited() -> Non
     assert one.merged == []
 
 
+def test_all_that_share_a_read_are_told_the_same(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Over HTTP/2 several exchanges ask about one read, and packets are counted once."""
+    ours, theirs = pair
+    mine = SocketUnread(ours, RoundClock(clock.monotonic_ns()))
+    for _ in range(2):
+        theirs.send(b"data: x\n\n")
+    ours.recv(1000)
+    mine.reads += 1
+    at = clock.monotonic_ns()
+    first = mine.waited(at)
+    assert first > 0
+    assert [mine.waited(at) for _ in range(3)] == [first] * 3
+
+
 def test_where_nobody_counts_packets_several_events_may_have_waited() -> None:
     """As on systems other than Linux, and of sockets that have no such count."""
     with socket.socket(type=socket.SOCK_DGRAM) as sock:

@@ -36,6 +36,7 @@ class RequestHead(msgspec.Struct, frozen=True):
     method: str
     path: str
     headers: dict[str, str]
+    scheme: str = "http"
 
 
 Write = tuple[bytes, Exchange | None, bool]
@@ -61,6 +62,10 @@ class Channel(Protocol):
     @property
     def closing(self) -> bool:
         """It takes no more, and its transport is to be closed once it carries none."""
+
+    @property
+    def fault(self) -> str:
+        """Why it is closing, in words for those that wait for it; empty: the reactor knows as much."""
 
     @property
     def exchanges(self) -> Sequence[Exchange]:
@@ -91,7 +96,8 @@ class Channel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
-    """A protocol. `alpn`: its names in TLS. `places`: exchanges that one channel is expected to carry at once.
+    """A protocol. `alpn`: its names in TLS, of which the server has to choose one if `agreed`. `places`: exchanges that one
+    channel is expected to carry at once.
 
     `prepare` makes the part of a request's bytes that is the same for a whole class, once and before the start.
     """
@@ -100,3 +106,4 @@ class ChannelKind:
     places: int
     open: Callable[[], Channel]
     prepare: Callable[[RequestHead], bytes]
+    agreed: bool = False

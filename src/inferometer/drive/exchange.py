@@ -194,6 +194,15 @@ class Exchange:
             elif isinstance(payload, NamedEvent):
                 read_named(self.dialect, answer, payload, payload.name.decode("utf-8", "replace"), at)
 
+    def data_among(self, data: bytes, at: int) -> None:
+        """As `data`, of a read that brought bodies of several exchanges: each of its events may have waited for another's."""
+        first, noted = len(self.answer.event_ns), len(self.merged)
+        self.data(data, at)
+        if len(self.merged) > noted or len(self.answer.event_ns) == first or self.unread is None:
+            return
+        if waited := self.unread.waited(at):
+            self.merged += (first, waited)
+
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
         if self._mode != _STREAM:

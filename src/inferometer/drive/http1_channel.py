@@ -40,6 +40,9 @@ class Http1Channel:
         "unprocessed",
     )
 
+    fault = ""
+    """See Channel."""
+
     def __init__(self) -> None:
         self.capacity = 0
         self.closing = False

@@ -39,6 +39,7 @@ from inferometer.drive.transport import (
     Transport,
 )
 from inferometer.drive.unread import RoundClock
+from inferometer.drive.vitals import Vitals
 from inferometer.journal.schema import Outcome
 
 SPIN_NS = 80_000
@@ -52,44 +53,12 @@ MOST_READS = 32
 caches from the reading to the decoding. Measured with 1,000 streams: 1,024 cost some 9 % more a token."""
 READ_BYTES = 1 << 16
 """Most that one read takes in."""
+CLOSED_BY_SERVER = "the server closed the connection"
 
 _OUR_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
 Read = tuple[Transport, bytes | OSError, int, int]
 """A transport, what was read, when it arrived, and how much later it was read (ns)."""
-
-
-class Vitals:
-    """The loop's own health; `reset` begins a new pulse, the totals stay. Times in ns."""
-
-    __slots__ = (
-        "finished",
-        "in_flight",
-        "lag_max",
-        "lag_sum",
-        "reads",
-        "sent",
-        "stall_max",
-        "stamped",
-        "unstamped",
-    )
-
-    def __init__(self) -> None:
-        self.sent = self.finished = self.in_flight = 0
-        self.stamped = self.unstamped = 0  # reads with and without the kernel's time, of this phase
-        self.reads = self.lag_sum = self.lag_max = self.stall_max = 0
-
-    def count(self, reads: int, lag_sum: int, lag_max: int) -> None:
-        """Add what one round saw."""
-        self.reads += reads
-        self.stamped += reads
-        self.lag_sum += lag_sum
-        if lag_max > self.lag_max:
-            self.lag_max = lag_max
-
-    def reset(self) -> None:
-        """Begin a new pulse."""
-        self.reads = self.lag_sum = self.lag_max = self.stall_max = 0
 
 
 class Reactor:
@@ -438,7 +407,7 @@ class Reactor:
             self._send(transport, at)
         if not channel.exchanges:
             if channel.closing:
-                self._lost(transport, "the server closed the connection", at)
+                self._lost(transport, channel.fault or CLOSED_BY_SERVER, at)
             elif transport.used and not self._reuse:
                 self._retired.append(transport)
             elif transport.state == OPEN:
@@ -469,7 +438,7 @@ class Reactor:
         )  # an answer that ends with its connection was announced
         transport.channel.peer_closed(at)
         self._attend(transport, at)
-        self._lost(transport, "the server closed the connection", at)
+        self._lost(transport, CLOSED_BY_SERVER, at)
         self._learn(*before)
         if self.single_use and not transport.used and at - transport.t_connect > REFILL_NS:
             self._open_spare()
@@ -558,14 +527,19 @@ class Reactor:
                     self._end(exchange, now)
                 continue
             for exchange in (*transport.channel.exchanges, *transport.waiting):
+                if transport.state == CLOSED:
+                    break  # it broke as one of them was given up, which ended the others
                 if (late := exchange.outlived(now)) is not None:
                     self._give_up(transport, exchange, *late, now)
 
     def cancel(self, now: int, detail: str) -> None:
-        """End everything in flight."""
-        for transport in list(self._transports.values()):
-            for exchange in (*transport.channel.exchanges, *transport.waiting):
-                self._give_up(transport, exchange, Outcome.CANCELLED, detail, now)
+        """End everything in flight: in two turns, since what is given up may break its transport, and others be sent again."""
+        for _ in range(2):
+            for transport in list(self._transports.values()):
+                for exchange in (*transport.channel.exchanges, *transport.waiting):
+                    if transport.state == CLOSED:
+                        break
+                    self._give_up(transport, exchange, Outcome.CANCELLED, detail, now)
 
     def _give_up(
         self, transport: Transport, exchange: Exchange, outcome: Outcome, detail: str, now: int

@@ -120,21 +120,26 @@ class Unread(Protocol):
 
 
 class SocketUnread:
-    """Of one socket. `reads`: how many there were that held something, as the reactor counts them."""
+    """Of one socket. `reads`: how many there were that held something, as the reactor counts them. Several exchanges may ask
+    about one read: they are told the same."""
 
-    __slots__ = ("_clock", "_reads", "_segments", "_sock", "reads")
+    __slots__ = ("_clock", "_reads", "_segments", "_sock", "_waited", "reads")
 
     def __init__(self, sock: socket.socket, clock: RoundClock) -> None:
         self._sock = sock
         self._clock = clock
-        self.reads = self._reads = self._segments = 0
+        self.reads = self._reads = self._segments = self._waited = 0
 
     def waited(self, at: int) -> int:
         """See Unread. 0 if the kernel counted one packet a read since the last call."""
-        segments, reads = _segments(self._sock), self.reads
+        reads = self.reads
+        if reads == self._reads:
+            return self._waited
+        segments = _segments(self._sock)
         single = segments is not None and segments - self._segments == reads - self._reads
         self._segments, self._reads = segments or 0, reads
-        return 0 if single else max(0, at - self._clock.empty())
+        self._waited = 0 if single else max(0, at - self._clock.empty())
+        return self._waited
 
 
 def _segments(sock: socket.socket) -> int | None:
