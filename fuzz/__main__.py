@@ -24,8 +24,8 @@ HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 FOUND = HERE / "found"
 TARGETS = (
-    "sse", "http_response", "http_request", "answer", "exposition", "trace", "plan", "server", "dataset", "prompts", "workload",
-    "tokenizer", "sealed", "journal", "certificate", "power", "history",
+    "sse", "http_response", "http2_response", "http_request", "answer", "exposition", "trace", "plan", "server", "dataset",
+    "prompts", "workload", "tokenizer", "sealed", "journal", "certificate", "power", "history",
 )  # fmt: skip
 LONGEST_INPUT = 4096
 LONGEST_TABLE = 16_384

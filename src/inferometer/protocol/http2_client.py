@@ -1,0 +1,566 @@
+"""HTTP/2 on the client's side, sans-IO: many requests on one connection (RFC 9113).
+
+h2 keeps the state. The body of an answer bypasses it:
+
+| frame                                                           | goes to                                                    |
+| --------------------------------------------------------------- | ---------------------------------------------------------- |
+| DATA without padding, on a stream whose final head has come and | its stream at once, as much as is there; h2 gets an empty  |
+| declares no Content-Length                                      | DATA frame in its place where it ends the stream           |
+| DATA on a stream that we have reset                             | nobody: it was on its way (5.1)                            |
+| DATA that contradicts the head, or comes before it              | nobody: that stream is reset, the others go on (8.1.1)     |
+| GOAWAY                                                          | `closing`, and the streams that it says are not begun      |
+| any other                                                       | h2, whole                                                  |
+
+Windows. Ours are as large as the protocol allows, and given back when an eighth of one is used up: no server waits for us. What
+bypasses h2 is given back by frames of our own, the rest by h2's. The peer's bound our bodies: what does not fit waits for
+WINDOW_UPDATE or SETTINGS.
+
+What ends one stream or all is a `Failed` each, and nothing is raised:
+
+| `why`       | because                                                                                                   |
+| ----------- | --------------------------------------------------------------------------------------------------------- |
+| `unbegun`   | the peer says that it has not begun this request: GOAWAY with an earlier stream, RST_STREAM REFUSED_STREAM |
+| `reset`     | the peer reset it, for another reason                                                                      |
+| `malformed` | its frames break the protocol                                                                             |
+| `too_large` | they are over a limit: of a header list, of frames that bring nothing                                     |
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from h2 import events as h2_events
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.exceptions import DenialOfServiceError, ProtocolError
+from h2.settings import SettingCodes, Settings
+from hpack import NeverIndexedHeaderTuple
+
+from inferometer.protocol.http2_frames import (
+    ACK,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEAD_BYTES,
+    HEADERS,
+    MOST_BLOCK,
+    MOST_FRAME,
+    MOST_HEADERS,
+    MOST_WINDOW,
+    PADDED,
+    PUSH_PROMISE,
+    RST_STREAM,
+    SETTINGS,
+    STREAM_BITS,
+    WINDOW_UPDATE,
+    Patience,
+    PeerFault,
+    frame,
+    goaway,
+    name_of,
+    read_goaway,
+    read_head,
+    window_update,
+)
+
+GIVE_BACK = 1 << 28
+"""Bytes taken in after which windows are opened again: an eighth of one."""
+DROPPED = 1024
+"""Streams that were reset and of which frames may still be on their way. Those of an older one are h2's to refuse."""
+LAST_STREAM = MOST_WINDOW - 2
+DETAIL = 100
+"""Characters kept of what a peer adds to its GOAWAY."""
+_FIRST_FRAME = 267
+"""Bytes of a SETTINGS frame with every setting that there is, and some: the first frame of a server."""
+_OF_CONNECTION = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
+)
+_NAMES = {DATA: "DATA", HEADERS: "HEADERS", RST_STREAM: "RST_STREAM", WINDOW_UPDATE: "WINDOW_UPDATE"}
+
+Why = Literal["unbegun", "reset", "malformed", "too_large"]
+Fields = Sequence[tuple[bytes, bytes]]
+"""Header fields in order, names in lower case, pseudo-header fields first."""
+
+
+class Stream:
+    """One request and its answer. `owner`: whose it is. As an event it means: there is more of the body, see `take`.
+
+    `plain`: its DATA frames bypass h2. `answered`: its final head has come. `expected`: its Content-Length, of which `got` have
+    come. `rest`: of the request's body, what is not sent. `taken`: bytes that are not given back to its window.
+    """
+
+    __slots__ = ("answered", "expected", "got", "number", "owner", "parts", "plain", "rest", "taken")
+
+    def __init__(self, number: int, owner: Any, body: bytes) -> None:
+        self.number = number
+        self.owner = owner
+        self.parts: list[bytes] = []
+        self.plain = self.answered = False
+        self.expected: int | None = None
+        self.got = self.taken = 0
+        self.rest = memoryview(body)
+
+    def take(self) -> bytes:
+        """What one call of `receive` has brought of the body."""
+        parts = self.parts
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The final head: its status, and the first value of each header."""
+
+    stream: Stream
+    status: int
+    headers: Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The answer is complete."""
+
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """There will be no more of it."""
+
+    stream: Stream
+    why: Why
+    words: str
+
+
+Event = Stream | Head | End | Failed
+
+
+class Http2Client:
+    """One connection, with `most` streams at once at most.
+
+    `outgoing`: bytes to be sent, the owner of the request they belong to, and whether it ends with them. `streams`: by number.
+    `fault`: why the connection is of no more use, if that is the peer's doing. `leave`: the GOAWAY that has come, in words.
+    `closing`: no further request. `changed`: `places` or `closing` may be others than before.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.outgoing: list[tuple[bytes, Any, bool]] = []
+        self.streams: dict[int, Stream] = {}
+        self.fault = self.leave = ""
+        self.closing = self.changed = False
+        self._most = most
+        self._greeted = False
+        self._highest = 0
+        self._events: list[Event] = []
+        self._held = bytearray()  # of a frame that is not whole
+        self._wanted = 0  # bytes that it takes to go on with what is held
+        self._current: Stream | None = None  # whose frame is being handed on, with `_left` bytes to come
+        self._left = self._ends = 0
+        self._block = self._block_bytes = 0  # inside a block of headers, and how much there is of it
+        self._blocked: dict[int, Stream] = {}  # streams whose body waits for a window
+        self._dropped: dict[int, None] = {}
+        self._taken = 0
+        self._asked = False  # h2 may have something to send
+        self._patience = Patience()
+        # What we send was checked when it was prepared. What comes is checked here, where one bad head costs one stream.
+        self._h2 = H2Connection(
+            H2Configuration(
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+                validate_inbound_headers=False,
+                normalize_inbound_headers=False,
+            )
+        )
+
+    @property
+    def places(self) -> int:
+        """How many more requests may be sent now: none before the peer has said how many it takes."""
+        if not self._greeted or self.closing or self._highest >= LAST_STREAM:
+            return 0
+        return max(0, min(self._most, self._h2.remote_settings.max_concurrent_streams) - len(self.streams))
+
+    def open(self) -> None:
+        """The connection stands: say what we take."""
+        connection = self._h2
+        connection.local_settings = Settings(
+            client=True,
+            initial_values={
+                SettingCodes.ENABLE_PUSH: 0,
+                SettingCodes.INITIAL_WINDOW_SIZE: MOST_WINDOW,
+                SettingCodes.MAX_HEADER_LIST_SIZE: MOST_HEADERS,
+            },
+        )
+        del connection.local_settings[SettingCodes.ENABLE_CONNECT_PROTOCOL]  # a server's to say (RFC 8441)
+        connection.initiate_connection()
+        connection.increment_flow_control_window(MOST_WINDOW - connection.inbound_flow_control_window)
+        self._flush()
+
+    def request(self, fields: Fields, body: bytes, owner: Any) -> Stream:
+        """Send a request with this body and its length, only while there are places: what the windows admit, the rest as they
+        grow."""
+        self._flush()
+        number = self._highest = self._highest + 2 if self._highest else 1
+        stream = self.streams[number] = Stream(number, owner, body)
+        # Of another value each time: in the table of the compression it would push the others out.
+        length = NeverIndexedHeaderTuple(b"content-length", b"%d" % len(body))
+        self._h2.send_headers(number, [*fields, length], end_stream=not body)
+        self._send_body(stream)
+        return stream
+
+    def cancel(self, stream: Stream) -> None:
+        """Want no more of this answer. The others go on."""
+        if self.streams.get(stream.number) is stream:
+            self._reset(stream, ErrorCodes.CANCEL)
+            self._flush()
+
+    def close(self) -> None:
+        """Free everything: h2's connection refers to methods of its own, and no circle may be left."""
+        self.closing = True
+        self.streams.clear()
+        self._blocked.clear()
+        self._events = []
+        self._current = None
+        vars(self._h2).clear()
+
+    # What comes.
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take bytes as they came: what they mean, in order, the body of each stream once. Never raises."""
+        events = self._events = []
+        if self.fault:
+            return events
+        try:
+            self._cut(data)
+        except PeerFault as cause:
+            self._flush()
+            self.outgoing.append((goaway(0, cause.code), None, False))
+            self._break(f"{cause} ({cause.code.name})", "too_large" if cause.too_large else "malformed")
+        except DenialOfServiceError:
+            self._break(f"a header list of more than {MOST_HEADERS} bytes", "too_large")
+        except ProtocolError as cause:
+            self._break(f"{cause} ({name_of(cause.error_code)})", "malformed")
+        except Exception as cause:
+            self._break(f"{type(cause).__name__}: {cause}", "malformed")
+        if self._patience.spent and events:
+            self._patience.gain(sum(len(one.parts) if one.__class__ is Stream else 1 for one in events))
+        if self._taken >= GIVE_BACK:
+            self._give_back()
+        if self._asked:
+            self._asked = False
+            self._flush()
+        return events
+
+    def _cut(self, data: bytes) -> None:
+        """Cut bytes into frames. The loop is hot: every DATA frame of a token passes through it."""
+        if self._held:
+            self._held += data
+            if len(self._held) < self._wanted:
+                return
+            data = bytes(self._held)
+            self._held.clear()
+        at, size = self._go_on(data) if self._left else 0, len(data)
+        streams = self.streams
+        while size - at >= HEAD_BYTES:
+            high, low, kind, flags, number = read_head(data, at)
+            length = high << 16 | low
+            if length > MOST_FRAME or not self._greeted:
+                self._check_first(length, kind, flags, data[at:])
+            number &= STREAM_BITS
+            start = at + HEAD_BYTES
+            at = end = start + length
+            if not kind and not flags & PADDED and not self._block:
+                stream = streams.get(number)
+                if stream is not None and stream.plain:
+                    if end > size:
+                        at = size
+                        self._left, self._ends, self._current = end - size, flags & END_STREAM, stream
+                    self._hand_on(stream, data[start:at])
+                    if at == end and flags & END_STREAM:
+                        self._ended(stream)
+                    continue
+            if end > size:
+                at = start - HEAD_BYTES
+                self._wanted = HEAD_BYTES + length
+                break
+            self._whole(kind, flags, number, data[start - HEAD_BYTES : end])
+        else:
+            self._wanted = HEAD_BYTES
+        if at < size:
+            self._held += data[at:]
+
+    def _check_first(self, length: int, kind: int, flags: int, data: bytes) -> None:
+        """The first frame is SETTINGS (3.4); what is something else is often no HTTP/2 at all."""
+        if not self._greeted and (kind != SETTINGS or flags & ACK or length > _FIRST_FRAME):
+            words = f"the server does not speak HTTP/2: what it sends begins {data[:HEAD_BYTES]!r}"
+            raise PeerFault(ErrorCodes.PROTOCOL_ERROR, words)
+        if length > MOST_FRAME:
+            raise PeerFault(
+                ErrorCodes.FRAME_SIZE_ERROR, f"a frame of {length} bytes, where {MOST_FRAME} are allowed"
+            )
+
+    def _hand_on(self, stream: Stream, piece: bytes) -> None:
+        """Some of a body. An empty frame brings nothing."""
+        if not piece:
+            if not self._left and not self._ends:
+                self._patience.spend()
+            return
+        self._taken += len(piece)
+        stream.taken += len(piece)
+        if not stream.parts:
+            self._events.append(stream)
+        stream.parts.append(piece)
+
+    def _go_on(self, data: bytes) -> int:
+        """The rest of a frame that is handed on as it comes, or more of it; how many bytes that is."""
+        stream = self._current
+        assert stream is not None
+        piece = data[: self._left]
+        self._left -= len(piece)
+        if self.streams.get(stream.number) is not stream:  # reset meanwhile
+            self._taken += len(piece)
+        else:
+            self._hand_on(stream, piece)
+            if not self._left and self._ends:
+                self._ended(stream)
+        if not self._left:
+            self._current = None
+            self._ends = 0
+        return len(piece)
+
+    def _ended(self, stream: Stream) -> None:
+        """The last frame of a body has bypassed h2, which has to know that the stream has ended."""
+        self._asked = True
+        self._h2.receive_data(frame(DATA, END_STREAM, stream.number))
+        self._finish(stream)
+
+    def _whole(self, kind: int, flags: int, number: int, data: bytes) -> None:
+        """A frame that does not bypass h2, or is not for it."""
+        if not self._block:
+            if kind == GOAWAY:
+                self._patience.spend()
+                self._goaway(*read_goaway(number, data[HEAD_BYTES:]))
+                return
+            if number and kind in _NAMES and (not number & 1 or number > self._highest):
+                words = f"{_NAMES[kind]} on stream {number}, which nobody has opened"
+                raise PeerFault(ErrorCodes.PROTOCOL_ERROR, words)
+            if kind == DATA and self._withheld(flags, number, data[HEAD_BYTES:]):
+                return
+        if kind in (HEADERS, PUSH_PROMISE, CONTINUATION):
+            self._block_bytes += len(data)
+            if self._block_bytes > MOST_BLOCK:
+                words = f"a header block of more than {MOST_BLOCK} bytes"
+                raise PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, words, too_large=True)
+            self._block = not flags & END_HEADERS
+            if not self._block:
+                self._block_bytes = 0
+        self._asked = True
+        found = self._h2.receive_data(data)
+        if kind not in (DATA, HEADERS) or not found:
+            self._patience.spend()
+        for event in found:
+            self._on(event)
+
+    def _withheld(self, flags: int, number: int, payload: bytes) -> bool:
+        """Whether a DATA frame is none of h2's business: it would end the connection for what is one stream's fault."""
+        stream = self.streams.get(number)
+        if stream is None:
+            if number not in self._dropped:
+                return False
+            self._taken += len(payload)
+            self._patience.spend()
+            return True
+        if flags & PADDED and (not payload or payload[0] >= len(payload)):
+            return False
+        size = len(payload) - (1 + payload[0] if flags & PADDED else 0)
+        stream.got += size
+        if not stream.answered:
+            words = "DATA before HEADERS"
+        elif stream.expected is not None and (
+            stream.got > stream.expected or (flags & END_STREAM and stream.got < stream.expected)
+        ):
+            words = f"a body of {stream.got} bytes, where Content-Length says {stream.expected}"
+        else:
+            if not size and not flags & END_STREAM:
+                self._patience.spend()
+            return False
+        self._taken += len(payload)
+        self._refuse(stream, words)
+        return True
+
+    def _on(self, event: h2_events.Event) -> None:
+        """What h2 makes of a frame."""
+        if isinstance(event, h2_events.DataReceived):
+            stream = self.streams.get(event.stream_id)
+            if event.flow_controlled_length:
+                self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            if stream is not None and event.data:
+                if not stream.parts:
+                    self._events.append(stream)
+                stream.parts.append(event.data)
+        elif isinstance(event, h2_events.ResponseReceived):
+            self._head(event)
+        elif isinstance(event, h2_events.StreamEnded):
+            if (stream := self.streams.get(event.stream_id)) is not None:
+                self._finish(stream)
+        elif isinstance(event, h2_events.StreamReset):
+            self._was_reset(event)
+        elif isinstance(event, h2_events.RemoteSettingsChanged):
+            self._greeted = self.changed = True
+            self._send_bodies()
+        elif isinstance(event, h2_events.WindowUpdated):
+            self._send_bodies()
+        elif isinstance(event, h2_events.InformationalResponseReceived):
+            self._patience.spend()
+
+    def _head(self, event: h2_events.ResponseReceived) -> None:
+        stream = self.streams.get(event.stream_id)
+        if stream is None:
+            return
+        try:
+            status, headers = read_response(event.headers or [])
+        except ValueError as cause:
+            self._refuse(stream, str(cause))
+            return
+        length = headers.get(b"content-length")
+        stream.answered = True
+        stream.expected = None if length is None else int(length)  # h2 has checked the digits
+        stream.plain = length is None
+        self._events.append(Head(stream, status, headers))
+
+    def _finish(self, stream: Stream) -> None:
+        """Its last frame has come."""
+        if stream.expected is not None and stream.got != stream.expected:
+            self._refuse(stream, f"a body of {stream.got} bytes, where Content-Length says {stream.expected}")
+            return
+        if stream.rest:  # an answer to half a request: the server wants no more of it (8.1)
+            self._reset(stream, ErrorCodes.NO_ERROR)
+        self._release(stream)
+        self._events.append(End(stream))
+
+    def _was_reset(self, event: h2_events.StreamReset) -> None:
+        stream = self.streams.get(event.stream_id)
+        if stream is None:
+            return
+        self._release(stream)
+        code = event.error_code or 0
+        name = name_of(code)
+        if not event.remote_reset:  # by h2, on our side
+            self._dropped[stream.number] = None
+            self._events.append(
+                Failed(stream, "malformed", f"the server broke the protocol on this stream ({name})")
+            )
+            return
+        unbegun = code == ErrorCodes.REFUSED_STREAM and not stream.answered
+        self._events.append(Failed(stream, "unbegun" if unbegun else "reset", f"RST_STREAM {name}"))
+
+    def _goaway(self, last: int, code: int, added: bytes) -> None:
+        """The peer takes no more, and says what it has begun."""
+        said = added[:DETAIL].decode("utf-8", "replace")
+        self.leave = f"GOAWAY {name_of(code)}" + (f": {said}" if said else "")
+        self.closing = self.changed = True
+        for stream in [one for one in self.streams.values() if one.number > last]:
+            self._release(stream)
+            self._events.append(Failed(stream, "reset" if stream.answered else "unbegun", self.leave))
+
+    def _refuse(self, stream: Stream, words: str) -> None:
+        """This stream breaks the protocol; the others need not suffer for it (5.4.2)."""
+        self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
+        self._events.append(Failed(stream, "malformed", words))
+
+    def _break(self, words: str, why: Why) -> None:
+        """A fault of the whole connection."""
+        self.fault = words
+        self.closing = self.changed = True
+        self._current, self._left = None, 0
+        self._held.clear()
+        self._blocked.clear()
+        for stream in self.streams.values():
+            self._events.append(Failed(stream, why, words))
+        self.streams.clear()
+
+    def _release(self, stream: Stream) -> None:
+        self.streams.pop(stream.number, None)
+        self._blocked.pop(stream.number, None)
+        self.changed = True
+
+    def _reset(self, stream: Stream, code: ErrorCodes) -> None:
+        """Close a stream from our side; what is on its way of it is dropped."""
+        self._release(stream)
+        self._asked = True
+        with contextlib.suppress(ProtocolError):  # h2 may have closed it
+            self._h2.reset_stream(stream.number, code)
+        self._dropped[stream.number] = None
+        if len(self._dropped) > DROPPED:
+            del self._dropped[next(iter(self._dropped))]
+
+    # What goes.
+
+    def _send_body(self, stream: Stream) -> None:
+        """As much of a request's body as the peer's windows admit."""
+        connection, rest = self._h2, stream.rest
+        while rest:
+            room = min(
+                connection.local_flow_control_window(stream.number), connection.max_outbound_frame_size
+            )
+            if room <= 0:
+                break
+            piece, rest = rest[:room], rest[room:]
+            connection.send_data(stream.number, piece, end_stream=not rest)
+        stream.rest = rest
+        self._flush(stream.owner, last=not rest)
+        if rest:
+            self._blocked[stream.number] = stream
+        else:
+            self._blocked.pop(stream.number, None)
+
+    def _send_bodies(self) -> None:
+        """A window of the peer's has grown, perhaps."""
+        if not self._blocked:
+            return
+        self._flush()
+        for stream in list(self._blocked.values()):
+            before = len(stream.rest)
+            self._send_body(stream)
+            if len(stream.rest) < before:
+                self._patience.gain()
+
+    def _give_back(self) -> None:
+        """Open the windows again by what has bypassed h2."""
+        frames = [window_update(0, self._taken)]
+        self._taken = 0
+        for stream in self.streams.values():
+            if stream.taken:
+                frames.append(window_update(stream.number, stream.taken))
+                stream.taken = 0
+        self.outgoing.append((b"".join(frames), None, False))
+
+    def _flush(self, owner: Any = None, *, last: bool = False) -> None:
+        if data := self._h2.data_to_send():
+            self.outgoing.append((data, owner, last))
+
+
+def read_response(fields: Fields) -> tuple[int, dict[bytes, bytes]]:
+    """The status, and the first value of each header. Raises ValueError for what is no head of a response (8.2, 8.3.2)."""
+    status = 0
+    headers: dict[bytes, bytes] = {}
+    for name, value in fields:
+        if name[:1] == b":":
+            if name != b":status" or status or headers or len(value) != 3 or not value.isdigit():
+                raise ValueError(f"the head holds {name[:20]!r}: {value[:20]!r}")
+            status = int(value)
+        elif not name or name in _OF_CONNECTION or name != name.lower():
+            raise ValueError(f"the head holds a field {name[:20]!r}")
+        elif b"\0" in value or b"\r" in value or b"\n" in value:
+            raise ValueError(f"the value of {name[:20]!r} holds a character that no field may")
+        else:
+            headers.setdefault(bytes(name), bytes(value))
+    if not status:
+        raise ValueError("the head has no :status")
+    return status, headers
