@@ -108,6 +108,8 @@ def test_every_flag_reaches_its_key() -> None:
         "--power": ["auto", "command:echo 7"],
         "--keep-text": "errors",
         "--connection": "new",
+        "--http": "2",
+        "--streams-per-connection": "1",
         "--name": "nightly",
         "--timeout": "90s",
         "--probe-timeout": "2m",
@@ -143,6 +145,7 @@ def test_every_flag_reaches_its_key() -> None:
     target, load, workload, sut = plan.target, plan.load, plan.workload, plan.sut
     assert (target.url, target.model, target.api) == ("https://example.com:8443/proxy", "m", "completions")
     assert (target.timeout_s, target.stream, target.connection) == (90, False, "new")
+    assert (target.http, target.streams_per_connection) == ("2", 1)
     assert (target.probe_timeout_s, target.max_overrun_s) == (120, 0.5)
     assert (target.max_answer_mib, target.max_events) == (0.5, 100)
     assert target.headers == {"X-A": "one", "X-B": "two: three"}

@@ -32,6 +32,7 @@ from inferometer.protocol.http_response import BadResponse, HeadTooLarge, Respon
 LARGEST = 64 << 20
 """Bytes of a response, unless a client is told otherwise."""
 READ_BYTES = 1 << 18
+HTTP2_ONLY = "the server speaks HTTP/2 only, and all but the load itself is requested over HTTP/1.1"
 
 
 class Unanswered(Exception):
@@ -171,7 +172,7 @@ class Client:
     ) -> Response:
         sock, decoder = connection.sock, connection.decoder
         decoder.next()
-        first, taken = 0, 0
+        first, taken, data = 0, 0, b""
         try:
             _send(sock, wire, until)
             while not decoder.complete:
@@ -192,7 +193,9 @@ class Client:
         except TimeoutError:
             raise Unanswered("timeout", "connected, but no answer in time") from None
         except (BadResponse, HeadTooLarge) as cause:
-            raise Unanswered("not_http", f"the answer is not HTTP ({cause})") from None
+            raise Unanswered(
+                "not_http", HTTP2_ONLY if _is_http2(data) else f"the answer is not HTTP ({cause})"
+            ) from None
         except OSError as cause:
             if kept and not first:
                 raise _Stale from None
@@ -248,6 +251,11 @@ def _send(sock: socket.socket, wire: bytes, until: int) -> None:
 def _response(decoder: ResponseDecoder, first: int, began: int) -> Response:
     latency = time.monotonic_ns() - began
     return Response(decoder.status, dict(decoder.headers), b"".join(decoder.body), first, latency)
+
+
+def _is_http2(data: bytes) -> bool:
+    """Whether this is how an HTTP/2 server begins: with a SETTINGS frame, or with a GOAWAY at once (RFC 9113, 3.4)."""
+    return len(data) >= 9 and data[:1] == b"\0" and data[3] in (4, 7) and data[5:9] == bytes(4)
 
 
 def _left(until: int) -> float:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.http1_channel import HTTP1
+from inferometer.drive.http2_channel import http2
 
-Protocol = Literal["http/1.1"]
+Protocol = Literal["http/1.1", "http/2"]
 
-KINDS: dict[Protocol, ChannelKind] = {"http/1.1": HTTP1}
+BY_VERSION: Mapping[str, Protocol] = {"1.1": "http/1.1", "2": "http/2"}
+"""The protocol of a plan's `target.http`."""
+
+KINDS: Mapping[Protocol, ChannelKind] = {"http/1.1": HTTP1, "http/2": http2()}
+
+
+def kind_of(protocol: Protocol, streams: int | None) -> ChannelKind:
+    """The kind of channel of a protocol. `streams`: exchanges at once on each connection, where a connection carries several;
+    None: as many as the kind says."""
+    return http2(streams) if protocol == "http/2" and streams is not None else KINDS[protocol]

@@ -23,6 +23,11 @@ class TlsLayer:
             return False
         return True
 
+    @property
+    def protocol(self) -> str | None:
+        """What the two sides have agreed on by ALPN; known once the handshake is done."""
+        return self._object.selected_alpn_protocol()
+
     def received(self, data: bytes) -> None:
         """Encrypted bytes came from the peer."""
         self._incoming.write(data)

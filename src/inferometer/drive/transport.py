@@ -30,6 +30,11 @@ Feed = Callable[[bytes, int, int], bool]
 
 CONNECTING, HANDSHAKE, OPENING, OPEN, CLOSED = range(5)
 
+NOT_CHOSEN = "the server does not choose %s by ALPN, as HTTP/2 over TLS needs; it chooses %s"
+MOST_UNSENT = 20_000
+"""Writes that wait for a socket: of a hundred streams at most a few each, and what answers the server's own frames. A server
+that sends those and never reads would fill the memory."""
+
 LOOPBACK = ("127.", "::1")
 """Addresses whose peer has the bytes before `send` gives up the core. The rest of the call is the peer's own work, which the
 kernel may run at once on the core of the sender: a call of 0.8 ms says nothing of when the request was submitted."""
@@ -37,12 +42,14 @@ kernel may run at once on the core of the sender: a call of 0.8 ms says nothing 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where to connect: an address as `socket.connect` wants it, and for TLS the context and the name to verify."""
+    """Where to connect: an address as `socket.connect` wants it, and for TLS the context, the name to verify, and the protocols
+    of which the server has to choose one; none: whatever it chooses."""
 
     family: int
     address: tuple[str | int, ...]
     tls: ssl.SSLContext | None = None
     server_name: str = ""
+    alpn: tuple[str, ...] = ()
 
 
 class Transport:
@@ -57,6 +64,7 @@ class Transport:
 
     __slots__ = (
         "ahead",
+        "alpn",
         "answers",
         "channel",
         "fd",
@@ -88,6 +96,7 @@ class Transport:
         self.unread = SocketUnread(self.sock, rounds)
         self.channel = channel
         self.feed: Feed = channel.feed
+        self.alpn = peer.alpn
         self.tls = TlsLayer(peer.tls, peer.server_name) if peer.tls is not None else None
         self.waiting: list[Exchange] = []
         self.places = self.answers = self.t_answered = 0
@@ -138,6 +147,10 @@ class Transport:
         finally:
             self._write(self.tls.pending_output(), None, False)  # also the alert that says why
         if done:
+            if self.alpn and self.tls.protocol not in self.alpn:
+                raise ssl.SSLError(
+                    ssl.SSL_ERROR_SSL, NOT_CHOSEN % (self.alpn[0], self.tls.protocol or "none")
+                )
             self.t_tls = now
             self.state = OPENING
 
@@ -147,6 +160,8 @@ class Transport:
         for data, exchange, last in outgoing:
             self._write(data if tls is None else tls.encrypt(data), exchange, last)
         outgoing.clear()
+        if len(self.unsent) > MOST_UNSENT:
+            raise ConnectionAbortedError("the server reads nothing of what it is sent")
 
     def introduce(self, exchange: Exchange) -> None:
         """Give an exchange that the transport was opened for, or its first, the times of its opening; unless it was sent

@@ -22,7 +22,7 @@ import msgspec
 from inferometer.client.trust import context
 from inferometer.drive import clock, progress_counters, time_slice
 from inferometer.drive.channel import ChannelKind
-from inferometer.drive.channel_kinds import KINDS
+from inferometer.drive.channel_kinds import kind_of
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
@@ -71,10 +71,12 @@ class Worker:
 
     def __init__(self, job: Job, stdin: int, most_files: int, redact: Redactor) -> None:
         most_open = most_files - OWN_FILES
-        needed = 1 if job.open_loop else job.prepare
+        kind = kind_of(job.protocol, job.streams)
+        at_once = 1 if job.open_loop else job.prepare
+        needed = -(-at_once // kind.places)
         if most_open < needed:
             raise MachineError(
-                f"a worker with {needed} requests in flight needs {needed + OWN_FILES} open files, and the limit is "
+                f"a worker with {at_once} requests in flight needs {needed + OWN_FILES} open files, and the limit is "
                 f"{most_files}; raise it (ulimit -n), or use more --workers or fewer requests in flight",
                 "files",
             )
@@ -90,7 +92,6 @@ class Worker:
         self._hold = hold.join(folder / "journal")  # for as long as this process lives
         self._journal = Journal(folder / "journal", job.worker, redact)
         self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
-        kind = KINDS[job.protocol]
         self._heads = [kind.prepare(head) for head in job.heads]
         self._head = self._heads[0]
         self._one_head = len(self._heads) == 1
@@ -339,7 +340,8 @@ def chore_at(now: int, next_pulse: int, next_expiry: int) -> Literal["pulse", "e
 
 def _peer(job: Job, kind: ChannelKind) -> Peer:
     tls = context(job.tls_verify, job.tls_ca_file, kind.alpn) if job.tls else None
-    return Peer(job.family, tuple(job.address), tls, job.server_name)
+    agreed = kind.alpn if kind.agreed else ()
+    return Peer(job.family, tuple(job.address), tls, job.server_name, agreed)
 
 
 def _raise_file_limit() -> int:

@@ -221,6 +221,18 @@ def _target(target: Target) -> Iterator[Fault]:
             ("target.tls_ca_file", "target.tls_verify"),
             "choose one: {target.tls_ca_file} verifies the server's certificate, {target.tls_verify} does not",
         )
+    streams = target.streams_per_connection
+    if streams is not None and target.http != "2":
+        yield Fault(
+            ("target.streams_per_connection", "target.http"),
+            "only HTTP/2 carries several requests at once: {target.streams_per_connection} needs {target.http} 2",
+        )
+    if streams is not None and streams > 1 and target.connection == "new":
+        yield Fault(
+            ("target.streams_per_connection", "target.connection"),
+            "choose one: {target.streams_per_connection} above 1 shares connections, "
+            "{target.connection} new gives each request its own",
+        )
     if target.url is None or not target.url.startswith("https:"):
         for key, used in (
             ("target.tls_verify", not target.tls_verify),

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from inferometer import foreign_json
 from inferometer.engines.interface import INTERFACES, Interface, takers
@@ -236,6 +236,15 @@ def refuse_twice(extra: Fields, sampling: object, priority: object) -> Fields:
     return extra
 
 
+DEFAULT_STREAMS = 100
+"""Requests at once on an HTTP/2 connection unless a plan says otherwise: what RFC 9113, 6.5.2, wants every server to take."""
+
+
+def _version(value: Any) -> Any:
+    """A version as text: YAML makes a number of it."""
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 class Target(Part):
     """The server. No `url` means the embedded reference server.
 
@@ -353,6 +362,29 @@ class Target(Part):
         Field(description="reuse, or new for one connection per request."),
         Option("--connection", "Server", "HOW"),
     ] = "reuse"
+    http: Annotated[
+        Literal["1.1", "2"],
+        Field(description="Version of HTTP of the load: 1.1, or 2 for many requests on each connection."),
+        BeforeValidator(_version),
+        Option("--http", "Server", "VERSION"),
+    ] = "1.1"
+    streams_per_connection: Annotated[
+        Annotated[int, Field(ge=1, le=10_000), NUMBER] | None,
+        Field(description="HTTP/2: at most this many requests at once on a connection."),
+        Option(
+            "--streams-per-connection",
+            "Server",
+            "N",
+            default=f"as many as the server allows, at most {DEFAULT_STREAMS}",
+        ),
+    ] = None
+
+    @property
+    def streams(self) -> int:
+        """Requests at once that a connection carries at most."""
+        if self.http == "1.1" or self.connection == "new":
+            return 1
+        return self.streams_per_connection or DEFAULT_STREAMS
 
     @property
     def interface(self) -> Interface:

@@ -152,8 +152,8 @@ def _or_none(value: float | None) -> str:
     return "none" if value is None else number(value)
 
 
-def _no_grpc(stream: bool) -> str:
-    return f"HTTP/1.1{' with server-sent events' if stream else ''}; this program speaks no gRPC"
+def _no_grpc(stream: bool, http: str = "1.1") -> str:
+    return f"HTTP/{http}{' with server-sent events' if stream else ''}; this program speaks no gRPC"
 
 
 CHECK_FAILED = "check {check} failed: {value}{unit:unit}, limit {limit}{unit:unit}"

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from inferometer.client.trust import context
 from inferometer.drive import probe as probing
 from inferometer.drive.channel import RequestHead
-from inferometer.drive.channel_kinds import Protocol
+from inferometer.drive.channel_kinds import BY_VERSION, Protocol
 from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
 from inferometer.engines import dialect as dialects
@@ -169,7 +169,7 @@ def inspect(
         greeting=reply.prompt_tokens,
         answered_as=_other_name(reply, model, note),
         room=_further_messages(plan, probe, model, reply, _context_limit(plan, context, prompt_format, around, tokenizer)),
-        endpoint=endpoint, family=family, address=address,
+        endpoint=endpoint, protocol=BY_VERSION[wanted.http], family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
@@ -315,4 +315,4 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHe
     common = merged(ours, headers(wanted, key, dialect))
     path = target.endpoint.base + dialect.interface.path
     own = [one.headers for one in classes] if any(one.headers for one in classes) else [{}]
-    return [RequestHead("POST", path, merged(common, lines)) for lines in own]
+    return [RequestHead("POST", path, merged(common, lines), target.endpoint.scheme) for lines in own]

@@ -359,7 +359,7 @@ def grpc(evidence: Evidence) -> Ruling | None:
     """Draft 4.6.1, of engines; nothing here speaks it (Q-protocols)."""
     if evidence.system.boundary != "engine":
         return not_applicable(note("not_an_engine"))
-    return violated(note("no_grpc", stream=evidence.plan.target.stream))
+    return violated(note("no_grpc", stream=evidence.plan.target.stream, http=evidence.plan.target.http))
 
 
 def warm(evidence: Evidence) -> Ruling | None:

@@ -65,6 +65,7 @@ from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import share_interval
 from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
+from inferometer.plan.target import Target
 from inferometer.report import checks
 
 WINDOWS = {
@@ -198,9 +199,16 @@ def moment(wall_ns: int) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
+def protocol_of(target: Target) -> str:
+    """The protocol of the load, and how many requests share a connection where that may be several."""
+    framing = f" with {target.interface.framing}" if target.stream else ""
+    shared = "" if target.http == "1.1" else f", at most {target.streams} requests at once on a connection"
+    return f"HTTP/{target.http}{framing}{shared}"
+
+
 def _sut(plan: Plan, run: RunFacts) -> Sut:
     target, sut = plan.target, plan.sut
-    protocol = f"HTTP/1.1 with {target.interface.framing}" if target.stream else "HTTP/1.1"
+    protocol = protocol_of(target)
     guardrails = sut.guardrails
     return Sut(
         boundary=sut.boundary,

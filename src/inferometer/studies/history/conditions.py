@@ -5,6 +5,7 @@
 | workload, load, number of requests, duration, warm-up, trace  | other requests, or at another pace, take other times   |
 | model, quantization, engine, hardware, boundary, cache, address | another system is a comparison, not a history        |
 | interface, streaming, body fields, objectives                 | they decide what is requested and what is good         |
+| HTTP/2, and requests at once on a connection                  | requests that share a connection wait for each other   |
 | counting of tokens                                            | figures per token hang on it (draft 4.4)               |
 | the client's processor and cores, workers, source of stamps   | the instrument is part of a figure                     |
 
@@ -131,6 +132,8 @@ def _planned(plan: Plan) -> dict[str, object]:
     names = ("requests", "duration_s", "warmup", "warmup_tokens", "cold_start")
     found |= {f"load.{name}": getattr(load, name) for name in names}
     target = plan.target
+    if target.http != "1.1":  # which entries of earlier versions do not name
+        found |= {"target.http": target.http, "target.streams": target.streams}
     return found | {
         "target.api": target.api,
         "target.stream": target.stream,
