@@ -8,7 +8,8 @@ not other clients' time. Whoever sends can hand over an array: the instant after
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from inferometer.protocol.http_request import BadRequest, Request, RequestDecoder
 from inferometer.server.clock import now
@@ -42,6 +43,29 @@ class Socket(Protocol):
 
     def close(self) -> None:
         """Give the descriptor back."""
+
+
+class Session(Protocol):
+    """What is asked of HTTP/2 on a connection (http2_session.py)."""
+
+    drained: list[Any]
+    """Streams of which the kernel has all."""
+
+    @property
+    def broken(self) -> bool:
+        """The connection has to be closed."""
+
+    def receive(self, data: bytes, read_at: int, arrived: int | None) -> Sequence[Connection]:
+        """Take bytes; the streams to be looked after."""
+
+    def carried(self) -> Sequence[Connection]:
+        """All streams."""
+
+    def leave(self) -> None:
+        """Say that no further request will be answered."""
+
+    def close(self) -> None:
+        """Free everything."""
 
 
 class Stamps(Protocol):
@@ -109,7 +133,9 @@ class Connection:
         "discarding",
         "interest",
         "lost",
+        "opening",
         "requests",
+        "session",
         "sock",
     )
 
@@ -125,10 +151,17 @@ class Connection:
         self.lost = False  # the socket is broken
         self.backlog = 0  # bytes the kernel has not taken
         self.interest = 0  # what the selector watches for
+        self.opening: bytes | None = b""  # what has come, until it shows which protocol the client speaks
+        self.session: Session | None = None  # of HTTP/2
         self._queue: deque[tuple[bytes | memoryview, Stamps | None]] = deque()
 
     glues = True
     """What is posted in a row may leave with one `send`."""
+
+    @property
+    def carrier(self) -> Connection:
+        """Whose socket it is: this one, but for a stream of HTTP/2."""
+        return self
 
     @property
     def held(self) -> bool:

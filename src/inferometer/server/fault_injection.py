@@ -52,6 +52,7 @@ class FaultyConnection(Connection):
 
     def __init__(self, sock: Socket, body_limit: int, outbox: Outbox, alarms: _Alarms) -> None:
         super().__init__(sock, body_limit, outbox)
+        self.opening = None  # faults know HTTP/1.1 alone
         self._alarms = alarms
         self._filter: Filter | None = None
         self._entry: Entry | None = None

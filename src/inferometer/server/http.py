@@ -28,9 +28,10 @@ import traceback
 from collections.abc import Callable
 
 from inferometer.protocol.http_request import BadRequest, Request
+from inferometer.server import http2_session
 from inferometer.server.answers import Answer
 from inferometer.server.clock import Alarm, now, wall_offset, wall_seconds
-from inferometer.server.connection import Connection, Outbox, Socket
+from inferometer.server.connection import Connection, Outbox, Session, Socket
 from inferometer.server.controls import State, controls_of
 from inferometer.server.dialects import Dialects
 from inferometer.server.engine.emission import Emission
@@ -38,7 +39,9 @@ from inferometer.server.engine.engine import Engine
 from inferometer.server.fault_injection import Trouble
 from inferometer.server.fixed_script import Metronome
 from inferometer.server.gauges import Gauges
+from inferometer.server.http2_session import Http2Stream
 from inferometer.server.http_reply import CONTINUE, Reply
+from inferometer.server.listener import listening
 from inferometer.server.model_loading import Residence
 from inferometer.server.ollama import Lists
 from inferometer.server.openai import ApiError, Ask, Tokenizer
@@ -62,6 +65,7 @@ _PIPELINE = 16  # requests read ahead of the one being answered; beyond, the soc
 _DISCARD = 1 << 26  # what a client may still send after we have hung up
 _REQUEST_ID = 128  # characters of X-Request-Id kept
 _SCATTER = 61  # how far apart two answers start in the passage
+IN_PARTS = ("1.1", "2")  # versions of HTTP in which a body may be sent as it comes
 
 
 class Server:
@@ -95,7 +99,7 @@ class Server:
         self._room = 0  # about the longest that seeing to one socket took lately, ns
         self._stopping = False
         self._desk: Desk
-        self._listener = _listen(options)
+        self._listener = listening(options)
         self._address: tuple[str, int] = self._listener.getsockname()[:2]
         self._accepting = False
         self._alarm = Alarm() if Alarm.available else None
@@ -330,6 +334,7 @@ class Server:
 
     def _watch(self, connection: Connection) -> None:
         """Have the selector look for what this connection can use now."""
+        connection = connection.carrier
         interest = selectors.EVENT_WRITE if connection.backlog else 0
         if connection.discarding or len(connection.requests) < _PIPELINE:
             interest |= selectors.EVENT_READ
@@ -346,9 +351,6 @@ class Server:
     def _drop(self, connection: Connection, outcome: str) -> None:
         """Close at once; a generation under way is taken from the engine and logged with `outcome`."""
         connection.lost = True
-        if connection not in self._connections:
-            return
-        self._connections.remove(connection)
         answer, connection.answer = connection.answer, None
         if isinstance(answer, Answer):
             self._residence.tell(now())
@@ -357,6 +359,25 @@ class Server:
                 self._engine.cancel(answer, now())
                 self._gauges.aborted += 1
                 self._log(answer, outcome)
+        if isinstance(connection, Http2Stream):
+            connection.reset()
+            if connection.carrier.lost:
+                self._drop(connection.carrier, outcome)
+        elif connection in self._connections:
+            self._connections.remove(connection)
+            if connection.session is not None:
+                self._end_session(connection.session, outcome)
+            self._hang_up(connection)
+
+    def _end_session(self, session: Session, outcome: str) -> None:
+        """All that HTTP/2 carries on one connection ends with it."""
+        if self._stopping:
+            session.leave()
+        for stream in session.carried():
+            self._drop(stream, outcome)
+        session.close()
+
+    def _hang_up(self, connection: Connection) -> None:
         if connection.interest:
             self._selector.unregister(connection.sock)
         connection.sock.close()
@@ -379,12 +400,32 @@ class Server:
             if connection.discarded > _DISCARD:
                 self._drop(connection, "cancelled")
         else:
+            if connection.opening is not None:
+                data = http2_session.recognised(connection, data, self._outbox, self._options)
             instants = read_at, connection.sock.arrived_ns
-            connection.requests.extend((request, *instants) for request in connection.decoder.feed(data))
-            self._proceed(connection)
+            if connection.session is not None:
+                self._carry(connection, connection.session, data, *instants)
+            else:
+                connection.requests.extend((request, *instants) for request in connection.decoder.feed(data))
+                self._proceed(connection)
+
+    def _carry(
+        self, connection: Connection, session: Session, data: bytes, read_at: int, arrived: int | None
+    ) -> None:
+        """Bytes of HTTP/2 have come: look after the streams that they concern."""
+        for stream in session.receive(data, read_at, arrived):
+            self._proceed(stream)
+        if session.broken and not connection.lost:  # close it, as soon as the client has been told why
+            self._end_session(session, "cancelled")
+            connection.session, connection.closing = None, True
+        self._proceed(connection)
 
     def _proceed(self, connection: Connection) -> None:
         """Do what this connection's state allows: settle what was sent, then answer what waits behind it."""
+        if connection.session is not None:
+            drained, connection.session.drained = connection.session.drained, []
+            for stream in drained:
+                self._proceed(stream)
         while self._settled(connection) and connection.requests and not connection.closing:
             self._answer(connection, *connection.requests.popleft())
         if connection.lost:
@@ -420,14 +461,16 @@ class Server:
     def _answer(
         self, connection: Connection, request: Request | BadRequest, read_at: int, arrived: int | None
     ) -> None:
-        keep_alive = isinstance(request, Request) and request.keep_alive and request.version == "1.1"
+        keep_alive = isinstance(connection, Http2Stream) or (
+            isinstance(request, Request) and request.keep_alive and request.version == "1.1"
+        )
         if isinstance(request, BadRequest):
             result: Reply | Ask = refusal(ApiError(request.status, request.reason))
         else:
             self._residence.tell(read_at)
             try:
                 result = self._desk.answer(request)
-                if isinstance(result, Ask) and result.stream and request.version != "1.1":
+                if isinstance(result, Ask) and result.stream and request.version not in IN_PARTS:
                     result = refusal(
                         ApiError(505, "a stream is sent in chunks, which HTTP/1.0 does not know")
                     )
@@ -546,21 +589,3 @@ def _engine(options: Options) -> tuple[Engine[Answer] | Metronome[Answer], Resid
     load_ns = options.load_ns or round(settings.load_ns)
     residence = Residence(load_ns, loaded=settings.preloaded and there)
     return Engine(dataclasses.replace(settings, preloaded=True), options.seed), residence
-
-
-def _listen(options: Options) -> socket.socket:
-    """The listening socket, non-blocking."""
-    found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if options.send_buffer:  # accepted sockets inherit it
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer)
-        listener.bind(address)
-        listener.listen(socket.SOMAXCONN)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener

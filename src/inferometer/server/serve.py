@@ -30,7 +30,9 @@ def serve(options: Options, announce: Callable[[str], None], *, heeding: bool = 
     if options.tls_cert is not None and options.tls_key is not None:
         from inferometer.server import tls  # costs 20 ms that a plain server need not pay
 
-        wrap = functools.partial(tls.TlsSocket, made=tls.context(options.tls_cert, options.tls_key))
+        wrap = functools.partial(
+            tls.TlsSocket, made=tls.context(options.tls_cert, options.tls_key, http2=not options.faults)
+        )
     try:
         server = Server(options, wrap, key)
     except OSError as error:

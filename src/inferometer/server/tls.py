@@ -8,10 +8,10 @@ import ssl
 from inferometer.errors import PlanError, Problem
 
 
-def context(cert: str, key: str) -> ssl.SSLContext:
+def context(cert: str, key: str, *, http2: bool = True) -> ssl.SSLContext:
     """A server's context from two PEM files. Raises PlanError if they are not usable."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.set_alpn_protocols(["http/1.1"])
+    made.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
     try:
         made.load_cert_chain(cert, key)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
