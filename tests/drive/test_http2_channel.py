@@ -211,7 +211,7 @@ def test_events_of_several_exchanges_in_one_read_may_have_waited_for_each_other(
     channel.feed(raw(DATA, 0, 1, GOOD[0]), 3, 0)
     channel.feed(raw(DATA, 0, 1, GOOD[1]) + raw(DATA, 0, 3, GOOD[0]), 4, 0)
     channel.feed(raw(DATA, 0, 1, GOOD[2][:9]) + raw(DATA, 0, 3, GOOD[1] + GOOD[2]), 5, 0)
-    assert (one.merged, other.merged) == ([1, 7], [0, 7, 1, 7])
+    assert (one.merged, other.merged) == ([1, -7], [0, -7, 1, -7])
 
 
 def test_an_exchange_that_is_cancelled_leaves_the_others() -> None:

@@ -23,11 +23,14 @@ HEADLINES = ("ttft_ms", "e2e_ms", "tpot_ms", "ttft_from_intended_ms", "e2e_from_
 
 
 def test_all_events_of_a_read_but_its_last_may_have_waited() -> None:
-    """By hand: two answers; a read of three events, one of two whose wait the event before it cuts short, one that leads."""
+    """By hand: two answers; a read of three events, one of two whose wait the event before it cuts short, one that leads.
+    Of a read that held events of other requests too, the last may have waited as well."""
     event_ns = np.array([10, 50, 50, 50, 60, 60, 100, 100, 130]) * MS
     offsets = np.array([0, 6, 9])
     waits = event_waits(event_ns, offsets, np.array([1, 4, 6]), np.array([25, 25, 40]) * MS)
     assert (waits / MS).tolist() == [0, 25, 25, 0, 10, 0, 40, 0, 0]
+    shared = event_waits(event_ns, offsets, np.array([1, 4, 6]), np.array([-25, -25, 40]) * MS)
+    assert (shared / MS).tolist() == [0, 25, 25, 25, 10, 10, 40, 0, 0]
     assert not event_waits(event_ns, offsets, np.zeros(0, np.int64), np.zeros(0, np.int64)).any()
 
 

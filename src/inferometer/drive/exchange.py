@@ -52,7 +52,8 @@ class Exchange:
     Of a request that is sent again, all times up to `t_submit` stay those of the first attempt: the wait for the second is part
     of its latency. `sent_whole`: the socket has accepted the last byte of the attempt that is under way.
     `merged`: of each read that held several events and more than one packet, the index of the first of them, and for how long
-    that may have waited before the read's stamp (ns; unread.py). `submit_ns`: how long the call took at whose beginning
+    that may have waited before the read's stamp (ns; unread.py); below 0 where the read's last event may have waited as well.
+    `submit_ns`: how long the call took at whose beginning
     `t_submit` was read; 0 on the loopback interface. `unread`: of the transport that it was sent on.
 
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
@@ -195,13 +196,17 @@ class Exchange:
                 read_named(self.dialect, answer, payload, payload.name.decode("utf-8", "replace"), at)
 
     def data_among(self, data: bytes, at: int) -> None:
-        """As `data`, of a read that brought bodies of several exchanges: each of its events may have waited for another's."""
+        """As `data`, of a read that brought bodies of several exchanges: the last of its events may have waited too."""
         first, noted = len(self.answer.event_ns), len(self.merged)
         self.data(data, at)
-        if len(self.merged) > noted or len(self.answer.event_ns) == first or self.unread is None:
-            return
-        if waited := self.unread.waited(at):
-            self.merged += (first, waited)
+        if len(self.merged) > noted:
+            self.merged[-1] *= -1
+        elif (
+            len(self.answer.event_ns) > first
+            and self.unread is not None
+            and (waited := self.unread.waited(at))
+        ):
+            self.merged += (first, -waited)
 
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""

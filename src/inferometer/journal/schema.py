@@ -14,12 +14,12 @@ import enum
 
 import pyarrow as pa
 
-OUTCOME_VERSION = "6"
-RECORD_VERSION = "7"
+OUTCOME_VERSION = "7"
+RECORD_VERSION = "8"
 """SCHEDULE and PULSE are as they were in version 3."""
 READ = {
-    "outcome": ("3", "4", "5", "6"),
-    "record": ("3", "4", "5", "6", "7"),
+    "outcome": ("3", "4", "5", "6", "7"),
+    "record": ("3", "4", "5", "6", "7", "8"),
     "schedule": ("3",),
     "pulse": ("3",),
 }
@@ -160,7 +160,8 @@ OUTCOME = pa.schema(
         pa.field("attempts", pa.int16(), nullable=False),  # 2: sent again, see keep_alive.py
         pa.field("lag_ns", pa.int64(), nullable=False),  # largest user time minus kernel time of its reads
         # Of each read that held several events in several packets: the index of its first event, and how long that may have
-        # waited before the stamp.
+        # waited before the stamp; below 0 (since version 7 and 8) where it held events of other requests too, so that the last
+        # one of this request may have waited as well.
         pa.field("merged_event", pa.list_(pa.int32())),
         pa.field("merged_ns", pa.list_(pa.int64())),
         pa.field(
