@@ -372,6 +372,7 @@ class Reactor:
     def _opened(self, transport: Transport, now: int) -> None:
         """The channel has capacity for the first time: give it the requests that wait for it."""
         self._arrive(transport)
+        transport.greeted(now)
         transport.state = OPEN
         self._expected = transport.channel.capacity
         waiting, transport.waiting = transport.waiting, []

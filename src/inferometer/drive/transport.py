@@ -154,6 +154,13 @@ class Transport:
             self.t_tls = now
             self.state = OPENING
 
+    def greeted(self, now: int) -> None:
+        """The channel's own greeting is over, if it has one: a part of connecting, which the peer's first word ends."""
+        if self.tls is None:
+            self.t_connected = now
+        else:
+            self.t_tls = now
+
     def send(self) -> None:
         """Write all that the channel has for the peer. Raises OSError, ssl.SSLError."""
         outgoing, tls = self.channel.outgoing, self.tls
