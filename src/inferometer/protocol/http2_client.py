@@ -67,6 +67,7 @@ from inferometer.protocol.http2_frames import (
     read_goaway,
     read_head,
     window_update,
+    words_of,
 )
 
 GIVE_BACK = 1 << 28
@@ -245,7 +246,7 @@ class Http2Client:
         except DenialOfServiceError:
             self._break(f"a header list of more than {MOST_HEADERS} bytes", "too_large")
         except ProtocolError as cause:
-            self._break(f"{cause} ({name_of(cause.error_code)})", "malformed")
+            self._break(words_of(cause), "malformed")
         except Exception as cause:
             self._break(f"{type(cause).__name__}: {cause}", "malformed")
         if self._patience.spent and events:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 
 from h2.errors import ErrorCodes
+from h2.exceptions import ProtocolError
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     range(10)
@@ -31,6 +32,7 @@ MOST_BLOCK = 2 * MOST_HEADERS
 """Bytes of a block of headers as it is sent, its CONTINUATION frames included: compression makes it no longer than that."""
 MOST_WINDOW = (1 << 31) - 1
 STREAM_BITS = 0x7FFF_FFFF
+UNREADABLE = "a header block that does not decode"
 
 _HEAD = struct.Struct("!BHBBL")  # length in 24 bits, type, flags, stream
 read_head = _HEAD.unpack_from
@@ -77,6 +79,12 @@ def name_of(code: int) -> str:
         return ErrorCodes(code).name
     except ValueError:
         return f"error {code:#x}"
+
+
+def words_of(fault: ProtocolError) -> str:
+    """What h2 found wrong, and its code. Of a block that it cannot decode, its words hold an address in memory."""
+    words = str(fault)
+    return f"{UNREADABLE if 'decoding header block' in words else words} ({name_of(fault.error_code)})"
 
 
 class Patience:

@@ -42,9 +42,9 @@ from inferometer.protocol.http2_frames import (
     PeerFault,
     frame,
     goaway,
-    name_of,
     read_goaway,
     read_head,
+    words_of,
 )
 from inferometer.protocol.http_request import BODY_LIMIT, BadRequest, Request
 
@@ -127,7 +127,7 @@ class Http2Server:
         except PeerFault as cause:
             self._break(f"{cause} ({cause.code.name})", cause.code)
         except ProtocolError as cause:
-            self._break(f"{cause} ({name_of(cause.error_code)})", None)
+            self._break(words_of(cause), None)
         except Exception as cause:
             self._break(f"{type(cause).__name__}: {cause}", ErrorCodes.PROTOCOL_ERROR)
         return events
