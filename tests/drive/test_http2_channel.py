@@ -30,7 +30,7 @@ from inferometer.drive.exchange import Exchange
 from inferometer.drive.http2_channel import Http2Channel, http2
 from inferometer.engines.openai import CHAT
 
-KIND = http2()
+KIND = http2(100)
 HEAD = RequestHead("POST", "/base/v1/x?y=1", {"Host": "h:1", "X-Name": "a value"}, "https")
 GOOD = tokens(" one", " two")
 BODY = b"".join(GOOD)

@@ -7,17 +7,19 @@ from typing import Literal
 
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.http1_channel import HTTP1
-from inferometer.drive.http2_channel import http2
 
 Protocol = Literal["http/1.1", "http/2"]
 
 BY_VERSION: Mapping[str, Protocol] = {"1.1": "http/1.1", "2": "http/2"}
 """The protocol of a plan's `target.http`."""
 
-KINDS: Mapping[Protocol, ChannelKind] = {"http/1.1": HTTP1, "http/2": http2()}
 
+def kind_of(protocol: Protocol, streams: int) -> ChannelKind:
+    """The kind of channel of a protocol. `streams`: exchanges at once on each connection, where one can carry several."""
+    if protocol == "http/1.1":
+        return HTTP1
+    from inferometer.drive.http2_channel import (
+        http2,
+    )  # h2 takes 40 ms to import, which only its own runs are to pay
 
-def kind_of(protocol: Protocol, streams: int | None) -> ChannelKind:
-    """The kind of channel of a protocol. `streams`: exchanges at once on each connection, where a connection carries several;
-    None: as many as the kind says."""
-    return http2(streams) if protocol == "http/2" and streams is not None else KINDS[protocol]
+    return http2(streams)

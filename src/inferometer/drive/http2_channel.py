@@ -29,7 +29,6 @@ from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
 from inferometer.drive.exchange import Exchange
 from inferometer.journal.schema import Outcome
-from inferometer.plan.target import DEFAULT_STREAMS
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http2_client import End, Event, Failed, Fields, Head, Http2Client, Stream
 
@@ -42,7 +41,7 @@ class Http2Channel:
 
     __slots__ = ("_carried", "_client", "ended", "outgoing", "unprocessed")
 
-    def __init__(self, most: int = DEFAULT_STREAMS) -> None:
+    def __init__(self, most: int) -> None:
         self._client = Http2Client(most)
         self.outgoing: list[Write] = self._client.outgoing
         self.ended: list[Exchange] = []
@@ -190,7 +189,7 @@ def _fields(head: bytes) -> Fields:
     return found
 
 
-def http2(streams: int = DEFAULT_STREAMS) -> ChannelKind:
+def http2(streams: int) -> ChannelKind:
     """HTTP/2 with so many streams on each connection, if the server takes as many."""
     return ChannelKind(
         alpn=("h2",),

@@ -39,8 +39,8 @@ class Job(msgspec.Struct, frozen=True):
     connect_timeout_ns: int
     drain_ns: int
     limits: AnswerLimits = UNLESS_SET
-    streams: int | None = None
-    """Exchanges at once on a connection that carries several; None: as many as the protocol's kind says."""
+    streams: int = 1
+    """Exchanges at once on a connection, where the protocol can carry several."""
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):

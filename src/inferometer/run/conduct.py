@@ -158,7 +158,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
                 events=wanted.max_events,
                 overrun_ns=seconds_to_ns(wanted.max_overrun_s),
             ),
-            streams=wanted.streams_per_connection,
+            streams=wanted.streams,
         )
         for worker in range(workers)
     ]

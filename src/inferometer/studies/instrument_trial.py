@@ -12,8 +12,8 @@ import numpy as np
 
 from inferometer.documents.doctor import StampSeries, TimerSeries
 from inferometer.drive import clock, time_slice
-from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
 from inferometer.units import NS_PER_MS
@@ -34,7 +34,7 @@ the connections of a run are open for longer before they carry load."""
 def timer(instants: int = INSTANTS, every_ns: int = EVERY_NS) -> TimerSeries:
     """How late the load generator's loop is for instants that follow each other at `every_ns`."""
     time_slice.shorten()  # as a worker does
-    reactor = Reactor(Peer(socket.AF_INET, ("127.0.0.1", 0)), KINDS["http/1.1"], _no_exchange)
+    reactor = Reactor(Peer(socket.AF_INET, ("127.0.0.1", 0)), HTTP1, _no_exchange)
     late = np.empty(instants)
     try:
         due = clock.monotonic_ns() + every_ns
