@@ -7,14 +7,17 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metrics_play import store_of
+from metrics_play import steps, store_of
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary, generate_latest
 from prometheus_client import Enum as StateSet
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from inferometer.telemetry.metrics import exposition
 from inferometer.telemetry.metrics.exposition import (
     LARGEST,
+    LONGEST_REMEMBERED,
+    MOST_REMEMBERED,
     NOT_FINITE,
     Cell,
     Layout,
@@ -270,3 +273,26 @@ def test_a_comment_of_the_classic_format_ends_nothing() -> None:
     layout = parse("# EOF of the first part\na 1\n# HELP b # EOF\nb 2\n")
     assert len([cell for cell in layout.cells if cell]) == 2
     assert not layout.skipped
+
+
+def test_families_that_take_each_others_names_cost_no_more_than_others() -> None:
+    """Law: a body of twice the lines takes twice the steps, however many of its families share a name."""
+
+    def body(count: int) -> str:
+        return "".join(f"# TYPE x{n}_total counter\nx{n}_total 1\nx{n} 1\n" for n in range(count))
+
+    once, twice = (steps(lambda count=count: parse(body(count))) for count in (200, 400))  # type: ignore[misc]
+    assert twice <= 2.1 * once
+
+
+def test_what_is_remembered_of_labels_is_bounded_in_characters() -> None:
+    """Law: label blocks longer than the limit are read alike and not kept, so the memory is a product of two limits."""
+    before = exposition._remembered.cache_info()
+    assert before.maxsize is not None
+    assert before.maxsize * LONGEST_REMEMBERED == MOST_REMEMBERED * LONGEST_REMEMBERED <= 8 << 20
+    value = "x" * LONGEST_REMEMBERED
+    layout = parse("".join(f'm{{a="{n}{value}"}} 1\n' for n in range(10)))
+    assert [cell and cell.labels for cell in layout.cells[:10]] == [
+        (("a", f"{n}{value}"),) for n in range(10)
+    ]
+    assert exposition._remembered.cache_info().misses == before.misses

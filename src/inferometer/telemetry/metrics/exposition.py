@@ -41,6 +41,9 @@ ABSENT = float("nan")
 """The value of a cell that a body does not have."""
 NOT_FINITE = float("inf")
 """The value of a cell whose number in the body is not finite, or so large that nothing can be computed of it."""
+MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 14, 512
+"""Label blocks that are remembered as they were read, and the characters of the longest of these: 8 Mi characters in all,
+whatever a server sends."""
 LARGEST_VALUE = 1e30
 LARGEST_COUNT = 2.0**53
 """Of a histogram's observations: the whole numbers that a float holds."""
@@ -194,7 +197,8 @@ class _Reader:
         self._help: dict[str, str] = {}
         self._owner: dict[str, tuple[str, str]] = {}
         """From a sample's name to the declared name it belongs to, and the suffix between them."""
-        self._cell_positions: dict[Cell, int] = {}
+        self._positions: dict[str, dict[Cell, int]] = {}
+        """By family, where its cells stand: a family that loses its name is dropped without a look at all others."""
         self._kept: dict[str, Family | None] = {}
         """From a declared name to its family, None where it is passed over."""
         self._ended = False
@@ -212,12 +216,13 @@ class _Reader:
             self._comment(stripped)
         elif stripped:
             prefix, cell, value = self._sample(at, line)
-        if cell is not None and cell in self._cell_positions:
-            counted(layout.skipped, "duplicate_series", f"line {at} repeats {line.strip()[:60]!r}")
-            layout.notes.add(("duplicate_series", cell.family))
-            layout.cells[self._cell_positions[cell]] = None
         if cell is not None:
-            self._cell_positions[cell] = at - 1
+            positions = self._positions.setdefault(cell.family, {})
+            if cell in positions:
+                counted(layout.skipped, "duplicate_series", f"line {at} repeats {line.strip()[:60]!r}")
+                layout.notes.add(("duplicate_series", cell.family))
+                layout.cells[positions[cell]] = None
+            positions[cell] = at - 1
         layout.prefixes.append(prefix)
         layout.cells.append(cell)
         layout.values.append(value)
@@ -257,7 +262,8 @@ class _Reader:
         try:
             if found is None or not (found[1] or found[2]):
                 raise ValueError(line)
-            name, labels = _labels(found[1], found[2])
+            known = _remembered if len(found[2] or "") <= LONGEST_REMEMBERED else _labels
+            name, labels = known(found[1], found[2])
             value = number(line[found.end() :])
         except ValueError:
             native = _NATIVE.match(line)
@@ -310,22 +316,15 @@ class _Reader:
         if kind in PASSED_OVER:
             layout.notes.add((kind, name))
             return None
-        if name in layout.families:
-            for at, cell in enumerate(layout.cells):
-                if cell is not None and cell.family == name:
-                    layout.cells[at] = None
-                    del self._cell_positions[cell]
+        for at in self._positions.pop(name, {}).values():
+            layout.cells[at] = None
         family = Family(name, exposed, TYPES.get(kind, UNKNOWN), self._help.get(declared, ""))
         layout.families[name] = family
         return family
 
 
-@lru_cache(maxsize=1 << 16)
 def _labels(name: str | None, block: str | None) -> tuple[str, Labels]:
-    """The sample's name, which may stand quoted among the labels, and its labels. Raises ValueError.
-
-    Remembered, since a server whose lines change their order has to be read as a whole each time.
-    """
+    """The sample's name, which may stand quoted among the labels, and its labels. Raises ValueError."""
     labels: dict[str, str] = {}
     text = block[1:-1].strip() if block else ""
     at = 0
@@ -344,6 +343,10 @@ def _labels(name: str | None, block: str | None) -> tuple[str, Labels]:
     if name is None:
         raise ValueError(text)
     return name, tuple(sorted(labels.items()))
+
+
+_remembered = lru_cache(maxsize=MOST_REMEMBERED)(_labels)
+"""A server whose lines change their order has to be read as a whole each time."""
 
 
 def _unquote(text: str) -> str:
