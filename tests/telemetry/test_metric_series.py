@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
+from metrics_play import SECOND, START, URL, at, exported, scrapes_of, steps, store_of, vector
 
 from inferometer.telemetry.metrics.exposition import LARGEST, parse
 from inferometer.telemetry.metrics.record import Scrape
-from inferometer.telemetry.metrics.series import Endpoint, collect
+from inferometer.telemetry.metrics.series import CELLS_A_SERIES, MOST_BUCKETS, MOST_NOTES, Endpoint, collect
 
 NAMES = st.sampled_from(["a", "b", 'c{x="1"}', 'c{x="2"}'])
 BODIES = st.lists(
@@ -284,3 +284,81 @@ def test_labels_that_are_new_in_each_scrape_are_kept_up_to_a_limit(
     assert len(found) == min(most, kept + scrapes * each)
     assert sum(len(one.times) for one in found) + (0 if lost is None else lost.count) == lines
     assert all(len(one.times) == scrapes for one in found[: min(most, kept)])
+
+
+def histogram_of(name: str, bounds: list[str]) -> str:
+    rows = "".join(f'{name}_bucket{{le="{le}"}} 1\n' for le in bounds)
+    return f"# TYPE {name} histogram\n{rows}{name}_sum 1\n{name}_count 1\n"
+
+
+def test_buckets_that_are_new_in_a_scrape_cost_no_more_than_others() -> None:
+    """Law: twice the buckets take twice the steps, though every one has to be held against those of the first scrape."""
+
+    def read(count: int) -> None:
+        endpoint = Endpoint(URL)
+        for second in range(3):
+            endpoint.take(at(second, histogram_of("h", [f"{n}.{second}1" for n in range(count)])))
+        assert ("buckets_changed", "h") in endpoint.noted()
+
+    once, twice = (steps(lambda count=count: read(count)) for count in (100, 200))  # type: ignore[misc]
+    assert twice <= 2.1 * once
+
+
+def test_buckets_are_kept_up_to_a_limit() -> None:
+    """Law: those seen first are kept, each line of another is counted in each scrape, and sum and count stay."""
+    endpoint = Endpoint(URL)
+    for second in range(2):
+        endpoint.take(at(second, histogram_of("h", [str(n) for n in range(MOST_BUCKETS + 7)])))
+    (one,) = endpoint.series()
+    assert one.les == tuple(str(n) for n in range(MOST_BUCKETS))
+    assert endpoint.skipped["too_many_buckets"].count == 2 * 7
+    assert one.counts.tolist() == one.sums.tolist() == [1, 1]
+
+
+@given(most=st.integers(1, 4), scrapes=st.integers(1, 4), names=st.integers(1, 4), buckets=st.integers(1, 30))
+def test_numbers_and_families_are_kept_up_to_a_limit(
+    most: int, scrapes: int, names: int, buckets: int
+) -> None:
+    """Law: whatever is new in each scrape, an endpoint keeps no more families, and but for sum and count no more numbers."""
+    endpoint = Endpoint(URL, most)
+    for second in range(scrapes):
+        bounds = [str(n) for n in range(buckets)]
+        endpoint.take(at(second, "".join(histogram_of(f"h{second}_{n}", bounds) for n in range(names))))
+    assert len(endpoint.families) <= most
+    kept = [parts for _, _, parts in endpoint.groups()]
+    assert sum(map(len, kept)) <= most * (CELLS_A_SERIES + 2)
+    lines = scrapes * names * (buckets + 2)
+    lost = sum(one.count for one in endpoint.skipped.values())
+    assert sum(len(part.at) > 0 for parts in kept for part in parts.values()) + lost == lines
+
+
+def test_names_and_labels_are_kept_up_to_a_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: the limit holds for the sum of all that is kept of names and labels."""
+    monkeypatch.setattr("inferometer.telemetry.metrics.series.MOST_CHARACTERS", 1_000)
+    endpoint = Endpoint(URL)
+    for second in range(20):
+        endpoint.take(at(second, f'a{{l="{second:0100}"}} 1\n'))
+    kept = [labels for _, labels, _ in endpoint.groups()]
+    assert 1 < len(kept) < 10
+    assert sum(len(word) for labels in kept for label in labels for word in label) <= 1_000
+    assert endpoint.skipped["too_many_series"].count == 20 - len(kept)
+
+
+def test_notes_are_kept_up_to_a_limit() -> None:
+    """Law: names that are passed over in each scrape make a limited number of notes, and one says that there are more."""
+    endpoint = Endpoint(URL)
+    for second in range(3):
+        body = "".join(f"n{second}_{n}_created 1\n" for n in range(MOST_NOTES // 2 + 1))
+        endpoint.take(at(second, "a 1\n" + body))
+    notes = endpoint.noted()
+    assert len(notes) == MOST_NOTES + 1
+    assert "too_many_notes" in {code for code, _ in notes}
+
+
+def test_a_cell_that_goes_and_comes_in_another_spelling_is_the_same() -> None:
+    """Law: a bucket spelt otherwise in each scrape has a value in each, and none in a scrape without it."""
+    bodies = [histogram_of("h", [le, "+Inf"]) for le in ("1", "1.0", "1.00")]
+    store = store_of(*bodies, histogram_of("h", ["+Inf"]), bodies[1])
+    (endpoint,) = store.endpoints.values()
+    (one,) = endpoint.series()
+    assert one.buckets[:, 0].tolist() == [1, 1, 1, 0, 1]

@@ -381,6 +381,7 @@ LINE_CODES = {
     "duplicate_series": "lines that another repeats",
     "after_eof": "lines behind # EOF",
     "too_many_series": "lines of series beyond the limit",
+    "too_many_buckets": "lines of buckets beyond the limit",
 }
 
 

@@ -44,6 +44,10 @@ NOT_FINITE = float("inf")
 MOST_REMEMBERED, LONGEST_REMEMBERED = 1 << 14, 512
 """Label blocks that are remembered as they were read, and the characters of the longest of these: 8 Mi characters in all,
 whatever a server sends."""
+LONGEST_HELP = 1_000
+"""Characters that are kept of a family's HELP: tables repeat it in the row of each series."""
+LONGEST_BOUND = 64
+"""Characters of a bucket's `le`."""
 LARGEST_VALUE = 1e30
 LARGEST_COUNT = 2.0**53
 """Of a histogram's observations: the whole numbers that a float holds."""
@@ -243,7 +247,7 @@ class _Reader:
         name = _unquote(words[1]) if words[1].startswith('"') else words[1]
         rest = words[2] if len(words) > 2 else ""
         if words[0] == "HELP":
-            self._help[name] = _unescape(rest)
+            self._help[name] = _unescape(rest[: 2 * LONGEST_HELP])[:LONGEST_HELP]
             family = self._kept.get(name)
             if family:
                 family.description = self._help[name]
@@ -292,7 +296,7 @@ class _Reader:
         part = suffix[1:]
         if part == "bucket":
             part = next((value for key, value in labels if key == "le"), "")
-            if not _LE.fullmatch(part):
+            if len(part) > LONGEST_BOUND or not _LE.fullmatch(part):
                 return None
             labels = tuple(pair for pair in labels if pair[0] != "le")
         elif not part:

@@ -12,7 +12,9 @@ A scrape that cannot be used is dropped with a code, counted, and leaves no trac
 | `empty`, `html`, `json`, `too_large`, `garbage`, `no_samples` | see `exposition.py`                   |
 | others             | what the scraper wrote into the record                                           |
 
-Of series beyond MOST_SERIES, those that were first seen last, each line is passed over (`too_many_series` in `skipped`).
+What a record is worth in memory is bounded for each endpoint, whatever it invents. Each line of what was first seen beyond a
+limit is passed over and counted in `skipped`: `too_many_series` beyond MOST_SERIES series or families, CELLS_A_SERIES cells a
+series on average, or MOST_CHARACTERS in their names; `too_many_buckets` beyond MOST_BUCKETS of one histogram.
 
 Scrapes of a record that are not in order of time are sorted first (`collect`), so that `clock_backwards` is left to those at
 the same instant. A line that is no sample, or behind OpenMetrics' `# EOF`, costs that line, a series that stands there twice
@@ -25,6 +27,7 @@ Notes name the metrics of which something was passed over: those of `exposition.
 | `type_changed`          | a later scrape gives the name another type: its samples there are left out       |
 | `buckets_changed`       | a later scrape has a bucket that the histogram did not begin with: it is left out |
 | `histogram_without_inf` | there is no bucket `+Inf`; estimates take `_count` in its place                  |
+| `too_many_notes`        | there are more notes than MOST_NOTES; the name is that of the first left out     |
 """
 
 from __future__ import annotations
@@ -60,6 +63,13 @@ from inferometer.telemetry.metrics.record import Scrape
 MOST_SERIES = 50_000
 """Of one endpoint over a run. An engine has hundreds, a gateway or a cluster's exporter thousands; labels that are new in each
 scrape would have a report grow without end."""
+MOST_BUCKETS = 1_000
+"""Of one histogram. Engines have 10 to 60, high-resolution ones some hundreds."""
+CELLS_A_SERIES = 10
+"""On average over MOST_SERIES, each of which may be a histogram."""
+MOST_CHARACTERS = 64 << 20
+"""Of the names, labels and descriptions of one endpoint's series, and of its notes."""
+MOST_NOTES = 1_000
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -107,7 +117,9 @@ class Endpoint:
 
     def __init__(self, url: str, most_series: int = MOST_SERIES) -> None:
         self.url = url
-        self._most_series = most_series
+        self._most_series, self._most_cells = most_series, most_series * CELLS_A_SERIES
+        self._characters = MOST_CHARACTERS
+        """How many more are kept."""
         self.families: dict[str, Family] = {}
         self.times = array("q")
         self.updates = array("q")
@@ -126,6 +138,8 @@ class Endpoint:
         self._notes: set[tuple[str, str]] = set()
         self._cells: dict[Cell, Changes] = {}
         self._groups: dict[tuple[str, Labels], dict[str, Changes]] = {}
+        self._bounds: dict[tuple[str, Labels], dict[float, Changes]] = {}
+        """Of histograms that have met a bucket they did not begin with: their buckets by bound."""
         self._by_name: dict[str, list[Labels]] = {}
         self._layout: Layout | None = None
         self._slots: list[Changes | None] = []
@@ -204,57 +218,95 @@ class Endpoint:
         """Read a body as a whole. Raises Unusable."""
         layout = parse(body, content_type)
         for name, family in layout.families.items():
-            self.families.setdefault(name, family)
-        self._notes |= layout.notes
-        if self._layout is not None:
-            self._forget(layout)
-        self._layout = layout
-        new = len(self.times)
-        self._slots = [self._slot(layout, cell) for cell in layout.cells]
-        for changes, value in zip(self._slots, layout.values, strict=True):
-            self._put(changes, new, value)
+            new = name not in self.families and len(self.families) < self._most_series
+            if new and self._has_room(name, family.exposed, family.description):
+                self.families[name] = family
+        for code, name in sorted(layout.notes):
+            self._note(code, name)
+        slots = [self._slot(layout, cell) for cell in layout.cells]
+        self._forget(slots)
+        self._layout, self._slots = layout, slots
+        for changes, value in zip(slots, layout.values, strict=True):
+            self._put(changes, len(self.times), value)
 
-    def _forget(self, layout: Layout) -> None:
+    def _has_room(self, *words: str) -> bool:
+        """Whether these may be kept; if so, they count from here on."""
+        size = sum(map(len, words))
+        if size > self._characters:
+            return False
+        self._characters -= size
+        return True
+
+    def _note(self, code: str, name: str) -> None:
+        if (code, name) in self._notes or len(self._notes) > MOST_NOTES:
+            return
+        if len(self._notes) == MOST_NOTES or not self._has_room(name):
+            code, name = "too_many_notes", name[:100]
+        self._notes.add((code, name))
+
+    def _forget(self, slots: list[Changes | None]) -> None:
         """Cells of the body before that are not in this one are absent from here on."""
-        here = {cell for cell in layout.cells if cell is not None}
-        for cell, changes in self._cells.items():
-            if cell not in here and not np.isnan(changes.values[-1]):
+        here = {id(changes) for changes in slots}
+        for changes in self._slots:
+            if changes is not None and id(changes) not in here and not np.isnan(changes.values[-1]):
                 self._put(changes, len(self.times), ABSENT)
 
     def _slot(self, layout: Layout, cell: Cell | None) -> Changes | None:
         """Where a cell's values go; a family keeps the kind, and a histogram the buckets, that it began with."""
         if cell is None:
             return None
-        if layout.families[cell.family].kind != self.families[cell.family].kind:
-            self._notes.add(("type_changed", cell.family))
+        family = self.families.get(cell.family)
+        if family is not None and layout.families[cell.family].kind != family.kind:
+            self._note("type_changed", cell.family)
             return None
         known = self._cells.get(cell)
         if known is not None:
             return known
-        group = self._groups.get((cell.family, cell.labels))
+        key = cell.family, cell.labels
+        group = self._groups.get(key)
         if group is None:
-            if len(self._groups) >= self._most_series:
+            if family is None or not self._may_begin(cell.labels):
                 counted(
-                    layout.skipped, "too_many_series", f"{cell.family}: beyond {self._most_series:,} series"
+                    layout.skipped,
+                    "too_many_series",
+                    f"{cell.family[:100]}: beyond the limits of an endpoint",
                 )
                 return None
-            group = self._groups[cell.family, cell.labels] = {}
+            group = self._groups[key] = {}
             self._by_name.setdefault(cell.family, []).append(cell.labels)
         first = next(iter(group.values()), None)
         if first is not None and first.at and first.at[0] < len(self.times):
-            same = self._respelled(group, cell.part)
+            same = self._respelled(key, cell.part)
             if same is None:
-                self._notes.add(("buckets_changed", cell.family))
+                self._note("buckets_changed", cell.family)
             return same
+        bucket = cell.part not in ("value", "sum", "count")
+        buckets = len(group) - ("sum" in group) - ("count" in group)
+        if bucket and (buckets >= MOST_BUCKETS or len(self._cells) >= self._most_cells):
+            counted(layout.skipped, "too_many_buckets", f"{cell.family[:100]}: beyond {buckets:,} buckets")
+            return None
         largest = LARGEST_VALUE if cell.part in ("value", "sum") else LARGEST_COUNT
         return group.setdefault(cell.part, self._cells.setdefault(cell, Changes(largest)))
 
-    @staticmethod
-    def _respelled(group: dict[str, Changes], part: str) -> Changes | None:
+    def _may_begin(self, labels: Labels) -> bool:
+        """Whether one more series has room."""
+        return (
+            len(self._groups) < self._most_series
+            and len(self._cells) < self._most_cells
+            and self._has_room(*(word for label in labels for word in label))
+        )
+
+    def _respelled(self, key: tuple[str, Labels], part: str) -> Changes | None:
         """The bucket of a histogram that has the same bound in another spelling, such as 1 and 1.0."""
         if part in ("sum", "count"):
             return None
-        return next((group[le] for le in Endpoint.les(group) if float(le) == float(part)), None)
+        bounds = self._bounds.get(key)
+        if bounds is None:
+            bounds = self._bounds[key] = {}
+            group = self._groups[key]
+            for le in self.les(group):
+                bounds.setdefault(float(le), group[le])
+        return bounds.get(float(part))
 
     def groups(self) -> Iterator[tuple[Family, Labels, dict[str, Changes]]]:
         """The cells of each series, by part, in the order in which the series were first seen."""
