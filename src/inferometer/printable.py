@@ -10,6 +10,9 @@ Servers, the authors of plans and of run folders are not trusted: a terminal obe
 | halves of surrogate pairs, private and unassigned ones (Cs Co Cn) | dropped                        | escaped     |
 | all others                                                        | as they are                    | as they are |
 
+In a cell of a CSV table a text is as in lines, with its line breaks, and has a `'` in front if a spreadsheet could take it
+for a formula. Plain numbers, such as a label `-1`, stay as they are.
+
 What a program writes of its own accord to steer the terminal, as the line of progress does, does not pass through here.
 """
 
@@ -25,6 +28,11 @@ from collections.abc import Callable
 UNPRINTABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 """Unicode's categories that nobody is shown."""
 _SUSPECT = re.compile("[\x00-\x1f\x7f-\U0010ffff]")
+FORMULA = "^(\t|\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20])"
+"""What a spreadsheet may take for the beginning of a formula, full-width forms included; for re and for RE2."""
+_FORMULA = re.compile(FORMULA)
+_NUMBER = re.compile("[+-]?([0-9]+[.]?[0-9]*([eE][+-]?[0-9]+)?|Inf)", re.ASCII)
+"""What begins like one and is a plain number."""
 
 
 def printable(line: str) -> str:
@@ -44,6 +52,19 @@ def json_text(value: object, indent: int | None = None) -> str:
         ValueError: a number is not finite.
     """
     return _SUSPECT.sub(_escaped, json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def printable_cell(text: str) -> str:
+    """A text of others for a cell of a CSV table, its header included: see above."""
+    shown = printable_lines(text)
+    return f"'{shown}" if _FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
+
+
+def printable_json(encoded: bytes) -> bytes:
+    """JSON in UTF-8, of whatever encoder, that a terminal can be shown, with nothing lost."""
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded  # every encoder escapes C0
+    return _SUSPECT.sub(_escaped, encoded.decode()).encode()
 
 
 def _dropped(found: re.Match[str]) -> str:

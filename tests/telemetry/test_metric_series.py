@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -12,9 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, URL, at, exported, scrapes_of, steps, store_of, vector
 
+from inferometer.printable import printable
 from inferometer.telemetry.metrics.exposition import LARGEST, parse
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import CELLS_A_SERIES, MOST_BUCKETS, MOST_NOTES, Endpoint, collect
+from inferometer.telemetry.metrics.table import (
+    MOST_COLUMNS,
+    OTHER_LABELS,
+    STATISTICS,
+    label_columns,
+    own_columns,
+)
 
 NAMES = st.sampled_from(["a", "b", 'c{x="1"}', 'c{x="2"}'])
 BODIES = st.lists(
@@ -362,3 +371,56 @@ def test_a_cell_that_goes_and_comes_in_another_spelling_is_the_same() -> None:
     (endpoint,) = store.endpoints.values()
     (one,) = endpoint.series()
     assert one.buckets[:, 0].tolist() == [1, 1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("series", [1, 64, 65, 200])
+def test_tables_have_a_limited_number_of_label_columns(series: int, tmp_path: Path) -> None:
+    """Law: with a label of its own for each series, a row has no more cells than with 64, and no label is lost."""
+    bodies = ["".join(f'm{{l{n}="{n}"}} {second}\n' for n in range(series)) for second in range(2)]
+    exported(
+        [at(second, body) for second, body in enumerate(bodies)], tmp_path, formats=("json", "csv", "parquet")
+    )
+    text = (tmp_path / "server_metrics_export.csv").read_text()
+    header, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
+    assert len(header) <= 5 + len(STATISTICS["unknown"]) + MOST_COLUMNS + 1
+    found = []
+    for row in rows:
+        cells = dict(zip(header, row, strict=True))
+        labels = json.loads(cells.pop(OTHER_LABELS, "") or "{}")
+        found.append(labels | {name: value for name, value in cells.items() if name[0] == "l" and value})
+    assert sorted(found, key=str) == sorted(({f"l{n}": str(n)} for n in range(series)), key=str)
+    table = pq.read_table(tmp_path / "server_metrics_export.parquet")
+    assert table.num_columns <= 11 + MOST_COLUMNS + 1
+    lost = table["other_labels"].drop_null().to_pylist() if series > MOST_COLUMNS else []
+    assert len({str(json.loads(one)) for one in lost}) == max(0, series - MOST_COLUMNS)
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 40), max_size=5, unique=True), max_size=12))
+def test_labels_have_a_column_in_steps_of_their_number(rows: list[list[int]]) -> None:
+    """Law: each label of the rows has exactly one column; the columns are chosen by how many series have them."""
+    kept, whole = own_columns(f"l{n}" for row in rows for n in row)
+    assert whole
+    assert sorted(label_columns([{f"l{n}": "" for n in row} for row in rows])) == sorted(kept)
+
+
+HOSTILE = "=cmd|'/c calc'!A1 \x1b]0;pwn\x07\x9b31m\u202e\U000e0041\x7f"
+
+
+def test_no_text_of_a_server_steers_a_terminal_or_begins_a_formula(tmp_path: Path) -> None:
+    """Law: names, values and descriptions of labels and metrics, in each text export; JSON loses nothing of them."""
+    body = (
+        f"# HELP plain @SUM(1) {HOSTILE}\n"
+        f'plain{{a="{HOSTILE}",b="-1",c="\x1b=1",d="+Inf","=name{HOSTILE}"="x"}} 1\n'
+        f'build_info{{"=key"="{HOSTILE}"}} 1\n'
+    )
+    found = exported([at(0, body), at(1, body)], tmp_path, formats=("json", "csv", "jsonl"))
+    for kind in ("json", "csv", "jsonl"):
+        text = (tmp_path / f"server_metrics_export.{kind}").read_text()
+        assert all(character in "\r\n" or printable(character) for character in text)
+    (one,) = found["metrics"]["plain"]["series"]
+    assert one["labels"]["a"] == HOSTILE
+    rows = csv.reader((tmp_path / "server_metrics_export.csv").read_text().splitlines())
+    cells = [cell for row in rows for cell in row]
+    begins = {cell for cell in cells if cell[:1] in ("=", "+", "-", "@")}
+    assert begins == {"-1", "+Inf"}
+    assert "'=1" in cells

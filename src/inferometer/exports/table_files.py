@@ -26,10 +26,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from inferometer.exports.exported_run import Marks
-from inferometer.printable import printable, printable_lines
-
-_FORMULA = "^[=+\\-@\t\uff1d\uff0b\uff0d\uff20]"
-"""What a spreadsheet may take for the beginning of a formula, full-width forms included."""
+from inferometer.printable import FORMULA, printable, printable_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ def to_csv(rows: pa.Table) -> bytes:
 
 
 def _no_formula(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    begins = pc.match_substring_regex(column, _FORMULA)
+    begins = pc.match_substring_regex(column, FORMULA)
     return pc.if_else(begins, pc.binary_join_element_wise("'", column, ""), column)
 
 

@@ -1,8 +1,9 @@
 """The Parquet export: a row a sample, of a histogram a row a bucket a sample, with differences from the reference.
 
 Fixed columns are endpoint_url, metric_name, metric_type, unit, description, timestamp_ns (ns), then one a label name, then
-value, sum, count, bucket_le, bucket_count. A label named like a fixed column has none. Gauges have their values; counters and
-histograms max(0, x - x_reference), the buckets still cumulative.
+value, sum, count, bucket_le, bucket_count. A label named like a fixed column has none; labels beyond the columns that a table
+has for them (`own_columns`) stand together in other_labels, as a JSON object. Texts are `printable_lines`. Gauges have their
+values; counters and histograms max(0, x - x_reference), the buckets still cumulative.
 """
 
 from __future__ import annotations
@@ -14,22 +15,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from inferometer.printable import printable_lines
 from inferometer.telemetry.metrics.document import SCHEMA_VERSION, Wanted, end_of
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
 from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Series, Store
 from inferometer.telemetry.metrics.statistics import begun, span
+from inferometer.telemetry.metrics.table import others_of, own_columns
 
+OTHER_LABELS = "other_labels"
 _LEADING = ("endpoint_url", "metric_name", "metric_type", "unit", "description")
-_FIXED = {*_LEADING, "timestamp_ns", "value", "sum", "count", "bucket_le", "bucket_count"}
+_FIXED = {*_LEADING, "timestamp_ns", "value", "sum", "count", "bucket_le", "bucket_count", OTHER_LABELS}
 _ROWS_AT_ONCE = 1 << 20
 
 
 def write_parquet(store: Store, wanted: Wanted, path: Path) -> None:
     """Write the samples of the period, by endpoint and series as first seen, then by time."""
-    names = {name for one in store.endpoints.values() for _, labels, _ in one.groups() for name, _ in labels}
-    schema = schema_of(sorted(names), wanted)
+    names = (name for one in store.endpoints.values() for _, labels, _ in one.groups() for name, _ in labels)
+    kept, whole = own_columns(name for name in names if name not in _FIXED)
+    schema = schema_of([*sorted(kept), *([] if whole else [OTHER_LABELS])], wanted)
     with pq.ParquetWriter(path, schema, compression="snappy") as writer:
         waiting: list[pa.RecordBatch] = []
         for batch in _batches(store, wanted, schema):
@@ -44,7 +49,7 @@ def schema_of(labels: list[str], wanted: Wanted) -> pa.Schema:
     """The columns, with what the file is of as metadata."""
     fields = [(name, pa.string()) for name in _LEADING]
     fields += [("timestamp_ns", pa.int64())]
-    fields += [(name, pa.string()) for name in labels if name not in _FIXED]
+    fields += [(name, pa.string()) for name in labels]
     fields += [(name, pa.float64()) for name in ("value", "sum", "count")]
     fields += [("bucket_le", pa.string()), ("bucket_count", pa.float64())]
     return pa.schema(
@@ -90,12 +95,14 @@ def _batch(series: Series, rows: slice, base: int, schema: pa.Schema) -> pa.Reco
         columns["value"] = _since(series.values, rows, base)
     else:
         columns["value"] = series.values[rows]
-    words = {name: value for name, value in series.labels if name not in _FIXED} | {
+    labels = {name: value for name, value in series.labels if name not in _FIXED}
+    words = {name: printable_lines(value) for name, value in labels.items()} | {
+        OTHER_LABELS: others_of(labels, set(schema.names)) or None,
         "endpoint_url": series.endpoint_url,
-        "metric_name": family.name,
+        "metric_name": printable_lines(family.name),
         "metric_type": family.kind,
         "unit": unit_for(family),
-        "description": family.description,
+        "description": printable_lines(family.description),
     }
     made = []
     for field in schema:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.printable import printable_json
 from inferometer.telemetry.metrics.columns import write_parquet
 from inferometer.telemetry.metrics.document import Metric, Wanted, metrics, opening, warmup_metrics
 from inferometer.telemetry.metrics.entries import Export, Opening, without_timeslices
 from inferometer.telemetry.metrics.lines import lines
 from inferometer.telemetry.metrics.series import Store
-from inferometer.telemetry.metrics.table import csv_export
+from inferometer.telemetry.metrics.table import write_csv
 from inferometer.whole_file import replacing
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
@@ -34,14 +35,13 @@ def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -
     text = _document(start, store, wanted, kept, warm)
     if "json" in formats:
         with replacing(folder / f"{NAME}.json") as part, part.open("wb") as file:
-            file.writelines(text)
+            file.writelines(map(printable_json, text))
     else:
         for _ in text:
             pass
     if "csv" in formats:
-        table = csv_export(kept, wanted.version, wanted.benchmark_id)
-        with replacing(folder / f"{NAME}.csv") as part:
-            part.write_bytes(table.encode())
+        with replacing(folder / f"{NAME}.csv") as part, part.open("w", encoding="utf-8", newline="") as table:
+            write_csv(table, kept, wanted.version, wanted.benchmark_id)
     if "jsonl" in formats:
         with replacing(folder / f"{NAME}.jsonl") as part, part.open("wb") as file:
             file.writelines(lines(store))

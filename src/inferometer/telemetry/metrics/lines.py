@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from inferometer.printable import printable_json
 from inferometer.telemetry.metrics.entries import ScrapedValue, ScrapeLine
 from inferometer.telemetry.metrics.exposition import ABSENT, HISTOGRAM, NOT_FINITE
 from inferometer.telemetry.metrics.series import Endpoint, Store
@@ -22,7 +23,7 @@ def lines(store: Store) -> Iterator[bytes]:
     for _, _, found in heapq.merge(
         *(_of(number, one) for number, one in enumerate(store.endpoints.values()))
     ):
-        yield encode(found) + b"\n"
+        yield printable_json(encode(found)) + b"\n"
 
 
 def _of(number: int, endpoint: Endpoint) -> Iterator[tuple[int, int, ScrapeLine]]:

@@ -63,8 +63,8 @@ from inferometer.telemetry.metrics.record import Scrape
 MOST_SERIES = 50_000
 """Of one endpoint over a run. An engine has hundreds, a gateway or a cluster's exporter thousands; labels that are new in each
 scrape would have a report grow without end."""
-MOST_BUCKETS = 1_000
-"""Of one histogram. Engines have 10 to 60, high-resolution ones some hundreds."""
+MOST_BUCKETS = 500
+"""Of one histogram. Engines have 10 to 60. The estimator `smooth` takes time with their cube."""
 CELLS_A_SERIES = 10
 """On average over MOST_SERIES, each of which may be a histogram."""
 MOST_CHARACTERS = 64 << 20
