@@ -553,3 +553,23 @@ def test_any_file_gives_a_plan_or_a_plan_error(tmp_path: Path, keys: dict[str, o
         path = tmp_path / f"{index}.yaml"
         path.write_bytes(data)
         assert all(problem.where.startswith(str(path)) for problem in refused(path))
+
+
+@pytest.mark.parametrize(
+    ("meter", "words"),
+    [
+        ("command:echo 'x", "split into words"),
+        ("command:''", "a program"),
+        ("command:echo \0", "null characters"),
+        ("http://[::1", "Invalid IPv6"),
+        ("http://plug:99999/power", "Port"),
+        ("http:///power", "host"),
+        ("http://plug/a b", "percent-encoded"),
+        ("http://plug/\x1b", "percent-encoded"),
+    ],
+)
+def test_a_meter_that_cannot_be_read_as_it_is_written_is_refused(meter: str, words: str) -> None:
+    """Law: what the scraper could not open is an error of the plan, before anything is sent."""
+    with pytest.raises(PlanError) as caught:
+        build(None, {"--power": [meter]})
+    assert words in str(caught.value)

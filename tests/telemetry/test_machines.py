@@ -19,16 +19,18 @@ from metrics_play import SECOND, START, at, store_of
 from prometheus_client.parser import text_string_to_metric_families
 
 from inferometer.telemetry.accelerator_readings import AcceleratorState
+from inferometer.telemetry.accelerators import Accelerators
 from inferometer.telemetry.machine import this_machine
 from inferometer.telemetry.machines.agent import CONTENT_TYPE, Agent
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, Part, stalled
-from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, opened
+from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
 from inferometer.telemetry.machines.side_by_side import SideBySide
 from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASONS
 from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
 from inferometer.telemetry.metrics.series import collect
-from inferometer.telemetry.power.readings import MeterFailed, PowerReading
+from inferometer.telemetry.power.meters import open_meter
+from inferometer.telemetry.power.readings import Meter, MeterFailed, PowerReading
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "machines"
 
@@ -341,3 +343,26 @@ def test_a_state_of_an_accelerator_is_terms() -> None:
     assert {
         one.labels["reason"]: one.values[0] for one in found.of("accelerator_throttled") if one.values[0]
     } == {"hw_thermal": 1.0}
+
+
+@pytest.mark.parametrize("spec", ["command:echo 'x", "http://[", "nonsense", "planted"])
+def test_whatever_a_meter_meets_is_its_own_failure(spec: str) -> None:
+    """Law: an error that no meter foresees is a reason in the record, and the readings of others are beside it."""
+
+    def broken(name: str) -> Meter:
+        if name == "planted":
+            raise ZeroDivisionError("no such thing\x1b[2J")
+        return open_meter(name)
+
+    def no_library() -> Accelerators:
+        raise RuntimeError("a driver's own error")
+
+    text = Text()
+    SideBySide([AcceleratorPart(no_library), MeterPart(spec, broken), lambda found: found.add("clock", 5.0)])(
+        text
+    )
+    found = tracks_of(str(text))
+    assert found.of("clock")
+    failed = found.of("meter_failed")
+    assert {one.labels["meter"] for one in failed} == {"accelerators", kind_of(spec)}
+    assert all(one.labels["words"].isprintable() for one in failed)

@@ -13,8 +13,11 @@ import pytest
 from commands import own_child
 from peers import Answer, Script, Seen, scripted, whole
 
+from inferometer.telemetry.metrics.appender import Appender
+from inferometer.telemetry.metrics.fetch import Fetched
 from inferometer.telemetry.metrics.record import Scrape, read
-from inferometer.telemetry.metrics.scraper_messages import Endpoint, Job
+from inferometer.telemetry.metrics.scraper import Post, redactor_of
+from inferometer.telemetry.metrics.scraper_messages import Endpoint, Finish, Job
 from inferometer.telemetry.metrics.scraper_process import Scraping
 
 NEVER_S = 300.0
@@ -350,3 +353,35 @@ def test_a_scraper_that_reads_no_orders_holds_up_no_run(tmp_path: Path) -> None:
     assert done.failed is None
     assert place.scrapes()[0].phase == "baseline"
     assert place.scrapes()[-1].phase == "final"
+
+
+def test_an_error_that_nobody_foresees_is_a_failed_scrape(tmp_path: Path) -> None:
+    """Law: the first try is over and on record, with the error in words, and so is each after it."""
+
+    class Broken:
+        instead = None
+
+        def get(self) -> Fetched:
+            raise ZeroDivisionError("none of the kinds of errors that are foreseen")
+
+        def close(self) -> None:
+            pass
+
+    tried = threading.Event()
+    job = Job(
+        record=str(tmp_path / "x"),
+        endpoints=[at(1, own=True)],
+        interval_ns=1 << 50,
+        clock_offset_ns=OFFSET,
+        timeout_s=1.0,
+        secrets=[],
+    )
+    appender = Appender(Path(job.record))
+    post = Post(0, job, appender, tried.set, redactor_of(job))
+    post._fetcher = Broken()  # type: ignore[assignment]
+    post.order(Finish())
+    post.run()
+    assert tried.is_set()
+    assert post.account.absent is None
+    assert post.account.errors == {"internal": 2}
+    assert post.account.words["internal"].startswith("ZeroDivisionError: none of")

@@ -4,7 +4,9 @@ The keys of a plan are `host_telemetry.enabled`, `.interval_s` and `.power`.
 """
 
 import re
+import shlex
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -21,7 +23,7 @@ _NAMED = re.compile(rf"({'|'.join(METERS)})|(nvml|amdsmi):\d{{1,3}}(,\d{{1,3}})*
 def _meter(text: str) -> str:
     meter = text.strip()
     if meter == AUTO or _NAMED.fullmatch(meter):
-        return meter
+        return _command(meter) if meter.startswith("command:") else meter
     if not meter.startswith(("http://", "https://")):
         raise ValueError(
             f"must be {AUTO}, one of {', '.join(METERS)}, the http:// or https:// URL of a wall meter, or command:COMMAND"
@@ -30,6 +32,23 @@ def _meter(text: str) -> str:
         raise ValueError(
             "must have no password, and a plan is saved to disk: read the meter by command:COMMAND"
         )
+    parts = urlsplit(meter)
+    target = parts.path + parts.query
+    if not parts.hostname or not parts.netloc.isascii() or parts.port == 0:
+        raise ValueError("must be a URL with a host, and a port from 1 to 65535 if any")
+    if not target.isascii() or not target.isprintable() or " " in target:
+        raise ValueError("must have a path and a query that are percent-encoded")
+    return meter
+
+
+def _command(meter: str) -> str:
+    """The meter, if it can be started as it is written: a run would lose its readings otherwise."""
+    try:
+        words = shlex.split(meter.removeprefix("command:"))
+    except ValueError as cause:
+        raise ValueError(f"cannot be split into words: {cause}") from None
+    if not words or not words[0] or "\0" in meter:
+        raise ValueError("must be command: with a program and its arguments, without null characters")
     return meter
 
 

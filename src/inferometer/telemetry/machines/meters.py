@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from inferometer.printable import printable
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
@@ -40,6 +41,11 @@ class MeterPart:
         except MeterFailed as failure:
             _add_failure(found, failure.meter + self._mark, failure.code, str(failure))
             return
+        except Exception as failure:
+            # Whatever a meter meets, all other readings go on.
+            code: FailureCode = "absent" if self._meter is None else "malformed"
+            _add_failure(found, self.name, code, _words(self.name, failure))
+            return
         for one in readings:
             labels = {
                 "meter": one.meter + self._mark,
@@ -50,6 +56,10 @@ class MeterPart:
             found.add("power", one.watts, labels)
             found.add("energy", one.joules, labels)
             found.add("energy_range", one.wraps_at, labels)
+
+
+def _words(name: str, failure: Exception) -> str:
+    return printable(f"{name}: {type(failure).__name__}: {failure}")
 
 
 def _add_failure(found: Text, meter: str, code: FailureCode, words: str) -> None:
@@ -72,9 +82,15 @@ class AcceleratorPart:
 
     def __call__(self, found: Text) -> None:
         """Add their states."""
-        if self._accelerators is None:
-            self._accelerators = self._look()
-        for one in self._accelerators.read():
+        try:
+            if self._accelerators is None:
+                self._accelerators = self._look()
+            states = self._accelerators.read()
+        except Exception as failure:
+            # A library of others, as above.
+            _add_failure(found, "accelerators", "vanished", _words("accelerators", failure))
+            return
+        for one in states:
             _add_state(found, one)
 
 

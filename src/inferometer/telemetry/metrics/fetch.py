@@ -11,6 +11,7 @@
 | `html`        | a page for people                                                                |
 | `json`        | JSON                                                                             |
 | `garbage`     | not UTF-8, or not beginning as Prometheus's text does                            |
+| `internal`    | an error of ours, or of a library on this machine: this reading is lost, no other |
 
 Bodies are looked at no further while the load runs; what is wrong further down is found when they are read.
 
@@ -49,6 +50,7 @@ BEGINNING = 60
 HELD = 16 << 10
 """Bytes of one that are held until secrets are struck out of them: more than any secret has."""
 APPENDED, ELSEWHERE = "/metrics", "/prometheus/metrics"
+INTERNAL = "internal"
 UNANSWERED = frozenset({"unresolved", "refused", "unreachable", "tls", "timeout", "closed", "not_http"})
 """Reasons that say nothing of what is served there."""
 

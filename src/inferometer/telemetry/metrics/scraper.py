@@ -27,7 +27,7 @@ from inferometer.printable import guard_stderr
 from inferometer.telemetry.machines.local_source import LocalSource
 from inferometer.telemetry.machines.meters import opened
 from inferometer.telemetry.metrics.appender import Appender
-from inferometer.telemetry.metrics.fetch import BEGINNING, UNANSWERED, Failed, Fetcher
+from inferometer.telemetry.metrics.fetch import BEGINNING, INTERNAL, UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.scraper_messages import (
     SHORTEST_SECRET,
@@ -133,7 +133,12 @@ class Post(threading.Thread):
         offset, url, account = self._job.clock_offset_ns, self._endpoint.shown, self.account
         try:
             fetched = self._fetcher.get()
-        except Failed as failure:
+            text = self._redact(fetched.text)
+        except Exception as cause:
+            # A thread that dies would leave the run waiting for its baseline, and all endpoints without one.
+            failure = (
+                cause if isinstance(cause, Failed) else Failed(INTERNAL, f"{type(cause).__name__}: {cause}")
+            )
             self._failures += 1
             account.errors[failure.reason] = account.errors.get(failure.reason, 0) + 1
             account.words.setdefault(failure.reason, self._redact.line(failure.words, BEGINNING))
@@ -143,7 +148,7 @@ class Post(threading.Thread):
         account.instead = self._fetcher.instead
         account.scrapes += 1
         account.characters += len(fetched.text)
-        text, kind = self._redact(fetched.text), fetched.content_type
+        kind = fetched.content_type
         kind = None if kind is None else self._redact.short(kind, LONGEST_TYPE)
         return Scrape(url, fetched.first_byte_ns + offset, text, fetched.latency_ns, kind, phase)
 
@@ -155,7 +160,7 @@ def _instants(duration: int, interval: int) -> int:
 
 def _is_answer(reason: str) -> bool:
     """Whether the endpoint is there and shows no metrics, as opposed to: not there now, or too busy."""
-    return reason not in UNANSWERED and not reason.startswith("http_5") and reason != "http_429"
+    return reason not in {*UNANSWERED, INTERNAL} and not reason.startswith("http_5") and reason != "http_429"
 
 
 def redactor_of(job: Job) -> Redactor:
