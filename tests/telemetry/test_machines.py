@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from inferometer.telemetry.accelerator_readings import AcceleratorState
 from inferometer.telemetry.accelerators import Accelerators
 from inferometer.telemetry.machine import this_machine
-from inferometer.telemetry.machines.agent import CONTENT_TYPE, Agent
+from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TIMEOUT_S, Agent, HeadReader
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, Part, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
@@ -207,6 +207,38 @@ def test_the_agent_outlives_clients_that_say_nothing_or_rubbish() -> None:
             one.sendall(b"\x00\xff" * 100 + b"\r\n\r\n")
             one.recv(1 << 16)
         assert asked(port)[0] == 200
+
+
+def test_the_agent_serves_a_whole_request_while_slow_ones_hold_all_places() -> None:
+    """Law: connections whose heads are not whole, as many as there are places and more, shut nobody out."""
+    with serving("secret") as port:
+        slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * MOST_REQUESTS)]
+        try:
+            for one in slow[-MOST_REQUESTS:]:
+                one.sendall(b"GET /metrics HT")
+            for _ in range(3):
+                assert asked(port, Authorization="Bearer secret")[0] == 200
+        finally:
+            for one in slow:
+                one.close()
+
+
+@given(gaps=st.lists(st.floats(0, 2 * TIMEOUT_S), min_size=1, max_size=20))
+def test_a_head_has_one_limit_of_time_however_its_bytes_come(gaps: list[float]) -> None:
+    """Law: bytes are taken up to the instant that its beginning sets, and none behind it."""
+    now = 0.0
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reader = HeadReader(ours, lambda: now)
+        reader.begin()
+        for gap in gaps:
+            now += gap
+            theirs.sendall(b"G")
+            if now >= TIMEOUT_S:
+                with pytest.raises(TimeoutError):
+                    reader.read(1)
+                return
+            assert reader.read(1) == b"G"
 
 
 def test_counters_are_called_so() -> None:
