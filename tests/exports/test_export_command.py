@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from commands import finish
@@ -15,7 +16,7 @@ from peers import Script, Seen, scripted, whole
 from inferometer.errors import PeerError, PlanError
 from inferometer.exports.exported_run import ExportedRun
 from inferometer.exports.formats import FORMATS, Format, Push, Wanted
-from inferometer.exports.push import LARGEST_ANSWER, LARGEST_REQUEST, Destination, read_token, send
+from inferometer.exports.push import LARGEST_ANSWER, LARGEST_REQUEST, SAID, Destination, read_token, send
 
 FILES = [one for one in FORMATS.values() if one.kind == "file"]
 PLAIN = Push({"Content-Type": "text/plain"})
@@ -199,6 +200,34 @@ def test_secrets_are_sent_and_never_shown(
     assert secret not in str(raised.value)
     assert "bWU6aHVudGVyMjI=" not in str(raised.value)
     assert secret not in repr(to)
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda token: token.replace("/", "\\/"),
+        lambda token: "".join(f"\\u{ord(one):04x}" for one in token),
+        lambda token: quote(token, safe=""),
+        lambda token: f"{token[:10]}\n{token[10:]}",
+        lambda token: "\u200b".join(token),
+        lambda token: f"{'x' * (SAID - 8)}{token}",
+    ],
+    ids=["escaped slash", "escaped", "URL", "two lines", "unshown between", "cut"],
+)
+def test_a_token_is_not_shown_in_another_spelling(spell: Callable[[str], str]) -> None:
+    """Law: however a receiver spells the token, in an error or in what it says it refused, an error shows six characters of it
+    at most."""
+    token = "abcDEF/ghi+jklMNOP=="
+    words = spell(token)
+    refusing = Push({}, lambda _: words)
+    for status, push in ((401, PLAIN), (200, refusing)):
+        script = Script(whole(status, words.encode()))
+        with scripted(lambda _, script=script: script) as peer, pytest.raises(PeerError) as raised:
+            send(b"body", push, Destination(f"http://127.0.0.1:{peer.port}/", token=token, timeout_s=20))
+        told = str(raised.value)
+        assert words not in told
+        for part in (token[:7], token[7:], spell(token[:7]), spell(token[10:])):
+            assert part not in told
 
 
 def test_a_token_is_read_from_a_variable_or_a_file(tmp_path: Path) -> None:

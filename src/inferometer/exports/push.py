@@ -7,7 +7,8 @@
 | answer           | `LARGEST_ANSWER` bytes                                                            |
 | redirects        | none is followed: the answer is an error, since it may lead a token elsewhere     |
 | attempts         | one: a receiver may have taken what it did not confirm                            |
-| secrets          | from a variable or a file, or in the URL; sent, never shown and never written     |
+| secrets          | from a variable or a file, or in the URL; sent, never shown and never written,    |
+|                  | however the answer spells them (journal/redact.py)                                |
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from inferometer import whole_file
-from inferometer.addresses import REDACTED, secrets_of, shown
+from inferometer.addresses import secrets_of, shown
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.client.trust import context
 from inferometer.errors import PeerError, PlanError, Problem, in_words
 from inferometer.exports.formats import Push
+from inferometer.journal.redact import Redactor
 from inferometer.printable import printable
 
 LARGEST_REQUEST = 16 << 20
@@ -33,6 +35,8 @@ LARGEST_ANSWER = 1 << 20
 LARGEST_TOKEN = 1 << 16
 SAID = 200
 """Characters of an answer that an error repeats."""
+SEARCHED = 1 << 14
+"""Characters of an answer that are searched for secrets before that, since each may be spelled by several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +150,15 @@ def _target(parts: SplitResult) -> str:
 
 def _said(answer: Response, to: Destination) -> str:
     """How the answer's text begins."""
-    words = " ".join(printable(answer.text().replace("\n", " ")).split())
-    return f": {_without_secrets(words, to)[:SAID]}" if words else ""
+    words = _without_secrets(answer.text()[:SEARCHED], to)
+    return f": {words}" if words else ""
 
 
 def _without_secrets(words: str, to: Destination) -> str:
-    """A receiver may repeat what it was sent."""
+    """How words begin, in one line. A receiver may repeat what it was sent, in any spelling: so its words are searched as they
+    came, before anything is dropped from them or cut off."""
     parts = urlsplit(to.url)
     written = secrets_of(to.url)
     basic = [] if parts.username is None else [_basic(parts)]
-    for secret in filter(None, (to.token, *basic, *written, *map(unquote, written))):
-        words = words.replace(secret, REDACTED)
-    return printable(words)
+    secrets = filter(None, (to.token, *basic, *written, *map(unquote, written)))
+    return printable(Redactor(secrets).line(words, SAID))
