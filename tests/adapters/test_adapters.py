@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from engine_replies import KEYS, replies, source
 
@@ -202,3 +204,29 @@ def test_the_calls_that_load_and_unload_are_those_documented(key: str, load: Ask
     assert one.load is not None
     assert one.unload is not None
     assert (one.load("a/b"), one.unload("a/b")) == (load, unload)
+
+
+@pytest.mark.parametrize("one", ADAPTERS.values(), ids=lambda one: one.key)
+def test_patterns_of_processes_take_time_in_proportion_to_a_line(one: Adapter) -> None:
+    """Law: a pattern that repeats any character without limit is tried at the line's beginning only, and does not try each of
+    its words anew: other users write these lines."""
+    for pattern in one.processes:
+        if ".*" in pattern:
+            assert pattern.startswith("^")
+            assert pattern.count(".*") == pattern.count("(?!.*") + pattern.count("(?>.*?") + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "fits"),
+    [
+        ("/usr/lib/ollama/llama-server --model a", True),
+        ("env ollama/ollama llama-server", True),
+        ("llama-server --model a", False),
+        ("llama-server --model ollama", False),
+        ("/usr/bin/ollama-run llama-servers", False),
+        ("ollama " * 2000, False),
+    ],
+)
+def test_ollamas_llama_server_is_ollamas(line: str, fits: bool) -> None:
+    """Its name stands in front."""
+    assert any(re.search(one, line) is not None for one in ADAPTERS["ollama"].processes) == fits

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,10 +13,14 @@ import pytest
 from engine_replies import KEYS, replies
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
+from rich.console import Console
 
+from inferometer.documents.detection import SCHEMA, DetectedEndpoint, DetectedModel, Detection
 from inferometer.engines.adapters import fields
 from inferometer.engines.adapters.adapter import Adapter, EngineFacts, Replies, Reply, ServedModel
 from inferometer.engines.adapters.registry import ADAPTERS, asks, recognised
+from inferometer.report.detection import render
 
 PATHS = sorted({ask.path for ask in asks()})
 NAMES = sorted(
@@ -133,6 +139,61 @@ def test_what_is_no_count_is_unknown(value: object) -> None:
 def test_what_is_no_number_is_unknown(value: object) -> None:
     """Only finite numbers from 0 on are."""
     assert fields.number(value) is None
+
+
+NO_BYTES = [True, -1, float("nan"), float("inf"), 1e300, 10**400, 10**4000, "1", None, []]
+
+
+@pytest.mark.parametrize("value", NO_BYTES)
+def test_what_is_no_number_of_bytes_is_unknown(value: object) -> None:
+    """Whatever its unit; nor is what a document cannot hold."""
+    assert fields.bytes_of(value) is None
+    assert fields.bytes_of(value, 1e9) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "whole"),
+    [(0, 1e9, 0), (-0.0, 1, 0), (1.05, 1e9, 1_050_000_000), (9e9, 1e9, 9 * 10**18), (1e10, 1e9, None)],
+)
+def test_bytes_are_whole(value: object, unit: float, whole: int | None) -> None:
+    """Of any unit, up to what a document can hold."""
+    assert fields.bytes_of(value, unit) == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(1344128, "1344128"), (" 4.3B ", "4.3B"), ("007", "7"), (f"{(1 << 63) - 1}", f"{(1 << 63) - 1}")]
+    + [(value, None) for value in (f"{1 << 63}", "9" * 309, "9" * 500, "9" * 5000, True, -1, 1e300, None)],
+)
+def test_parameters_are_a_number_or_words(value: object, number: str | None) -> None:
+    """Of any engine, as it spells them."""
+    assert fields.parameters(value) == number
+
+
+@pytest.mark.parametrize("value", [*NO_BYTES, 1e200, "9" * 309, "9" * 500])
+@pytest.mark.parametrize("key", KEYS)
+def test_no_number_of_an_engines_makes_detection_fail(key: str, value: object) -> None:
+    """Law: whatever stands where an engine has a number, or text of one, its models can be written down and shown, and none of
+    their numbers has more than 19 digits."""
+    spoilt = {path: replace(reply, body=_filled(reply.body, value)) for path, reply in replies(key).items()}
+    facts = ADAPTERS[key].read(spoilt)
+    models = tuple(ADAPTERS[key].describe(one, spoilt) for one in facts.models)
+    for one in models:
+        for number in (one.context, one.memory_bytes, one.accelerator_bytes, one.parameters):
+            assert len(str(number)) <= 19
+    documents = tuple(convert(one, DetectedModel, from_attributes=True) for one in models)
+    endpoint = DetectedEndpoint("http://127.0.0.1:1", "engine", engine=key, models=documents)
+    render(Detection(SCHEMA, (), (), (endpoint,)), Console(file=io.StringIO()))
+
+
+def _filled(body: object, value: object) -> object:
+    """`body` with `value` for each of its numbers, and for what is the number of parameters."""
+    if isinstance(body, dict):
+        named = ("parameter_size", "params_string")
+        return {name: value if name in named else _filled(inner, value) for name, inner in body.items()}
+    if isinstance(body, list):
+        return [_filled(inner, value) for inner in body]
+    return value if isinstance(body, int | float) and not isinstance(body, bool) else body
 
 
 @pytest.mark.parametrize(

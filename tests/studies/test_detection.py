@@ -14,6 +14,7 @@ from serving import serving
 from inferometer.documents.detection import SCHEMA, Detection, PortProcess
 from inferometer.documents.part import from_json, to_json
 from inferometer.engines.adapters.registry import ADAPTERS, ports
+from inferometer.report.detection import sentences
 from inferometer.server.engine_routes import ENGINES
 from inferometer.studies.detection import PATTERNS, Detected, Local, Places, detect, document, places
 from inferometer.studies.engine_client import LARGEST, EngineClient
@@ -161,13 +162,16 @@ def test_a_key_goes_to_the_urls_that_were_given_and_to_no_port() -> None:
         ([b"\x15\x03\x01\x00\x02\x02\x46"], "close", "not_http"),
         ([], "close", "closed"),
         ([], "reset", "closed"),
+        ([b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n", b"a" * (LARGEST + 1)], "close", "too_large"),
     ],
-    ids=["ssh", "tls-alert", "closed", "reset"],
+    ids=["ssh", "tls-alert", "closed", "reset", "endless"],
 )
 def test_a_port_taken_by_something_else_is_named(pieces: list[bytes], then: str, state: str) -> None:
-    """By what it does."""
+    """By what it does, and not by a name that it has not given."""
     with scripted(lambda _: Script(pieces, then)) as peer:
-        assert one_at(peer.port).endpoint.state == state
+        found = one_at(peer.port).endpoint
+    assert found.state == state
+    assert not any("calls itself" in line for line in sentences(found))
 
 
 def test_a_port_that_hangs_is_named_and_does_not_hold_up_the_others() -> None:

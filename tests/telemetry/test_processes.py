@@ -16,6 +16,7 @@ from inferometer.telemetry.processes import (
     Listening,
     Process,
     duplicates,
+    engine_of,
     engine_processes,
     family,
     listening,
@@ -142,3 +143,11 @@ def test_the_first_pattern_that_fits_decides() -> None:
     found = engine_processes(PATTERNS, (process(9, "vllm serve ollama"),), NOTHING)
     assert [one.engine for one in found] == ["ollama"]
     assert isinstance(found[0], EngineProcess)
+
+
+def test_an_engine_is_looked_for_where_a_command_line_begins() -> None:
+    """Law: what any user of the machine writes behind the first 4,096 characters takes no time and names no engine."""
+    near, far = (process(9, f"{'x' * length} ollama serve") for length in (4000, 4096))
+    assert engine_of(near, PATTERNS) == "ollama"
+    assert engine_of(far, PATTERNS) is None
+    assert len(process(9, "x" * 1_000_000).begins) == 4096

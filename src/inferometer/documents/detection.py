@@ -1,16 +1,17 @@
 """What listens on this machine's known ports, or at given URLs: engines, their models and processes, or what else.
 
-| state      | what answers there                                                                      |
-| ---------- | --------------------------------------------------------------------------------------- |
-| `engine`   | one engine that is known                                                                |
-| `proxy`    | several: a proxy in front of them; `engine` is None and `others` names them             |
-| `locked`   | an HTTP server that requires a key before it says what it is                            |
-| `unknown`  | an HTTP server that is no known engine                                                  |
-| `not_http` | something that does not speak HTTP, or speaks TLS where none was asked for              |
-| `hangs`    | something that takes connections and does not answer in time                            |
-| `closed`   | something that closes every connection without an answer                                |
-| `refused`  | nothing                                                                                 |
-| `failed`   | nothing that can be reached: `detail` has the reason (client/http_client.py)            |
+| state       | what answers there                                                                      |
+| ----------- | --------------------------------------------------------------------------------------- |
+| `engine`    | one engine that is known                                                                |
+| `proxy`     | several: a proxy in front of them; `engine` is None and `others` names them             |
+| `locked`    | an HTTP server that requires a key before it says what it is                            |
+| `unknown`   | an HTTP server that is no known engine                                                  |
+| `too_large` | an HTTP server whose first answer exceeds 2 MiB, and which is not asked further          |
+| `not_http`  | something that does not speak HTTP, or speaks TLS where none was asked for              |
+| `hangs`     | something that takes connections and does not answer in time                            |
+| `closed`    | something that closes every connection without an answer                                |
+| `refused`   | nothing                                                                                 |
+| `failed`    | nothing that can be reached: `detail` has the reason (client/http_client.py)            |
 
 Ports where nothing listens are listed only if a URL names them.
 """
@@ -24,7 +25,7 @@ from inferometer.documents.part import Part
 SCHEMA: Final = "inferometer/detection/1"
 
 State = Literal[
-    "engine", "proxy", "locked", "unknown", "not_http", "hangs", "closed", "refused", "failed"
+    "engine", "proxy", "locked", "unknown", "too_large", "not_http", "hangs", "closed", "refused", "failed"
 ]  # fmt: skip
 
 
@@ -52,7 +53,8 @@ class PortProcess(Part, frozen=True):
 
 class DetectedEndpoint(Part, frozen=True):
     """One URL. `tried`: whether the adapter was tested on the real engine or on its documented protocol; `interface`: the
-    value of `--api` to measure it with; `processes`: None where the system does not show them, or it is another machine."""
+    value of `--api` to measure it with; `processes`: None where the system does not show them, or it is another machine;
+    `detail`: what the server calls itself, or where nothing answered why."""
 
     url: str
     state: State

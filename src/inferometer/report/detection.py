@@ -15,6 +15,7 @@ _SENTENCES = {
     "proxy": "answers as several engines: {others}. It is a proxy in front of them; detect each at its own address",
     "locked": "is an HTTP server that requires a key. Give its URL and --api-key-env",
     "unknown": "is an HTTP server, and no engine that is known",
+    "too_large": "answers with more than an engine does, and was not read to the end",
     "not_http": "does not speak HTTP, or only over TLS",
     "hangs": "takes connections and does not answer in time",
     "closed": "closes connections without an answer",
@@ -23,6 +24,8 @@ _SENTENCES = {
 }
 MOST_MODELS = 20
 """Models shown of one engine: those that are loaded first."""
+MOST_DIGITS = 19
+"""Of a number that is shortened: an adapter reads no more."""
 
 
 def render(document: Detection, console: Console) -> None:
@@ -81,7 +84,7 @@ def _model(one: DetectedEndpoint, model: DetectedModel) -> tuple[str, ...]:
 
 def _parameters(text: str | None) -> str | None:
     """Their number as engines write it, or in millions or billions where one writes all digits."""
-    if text is None or not text.isdecimal():
+    if text is None or not text.isdecimal() or len(text) > MOST_DIGITS:
         return text
     unit, letter = (1e9, "B") if int(text) >= 10**9 else (1e6, "M")
     return f"{figure(int(text) / unit, 3, trim=True)}{letter}"
@@ -110,7 +113,7 @@ def sentences(one: DetectedEndpoint) -> Iterator[str]:
 
 
 def _detail(one: DetectedEndpoint) -> str:
-    if one.detail is None or one.state in ("hangs", "closed", "refused", "not_http"):
+    if one.detail is None or one.state in ("too_large", "hangs", "closed", "refused", "not_http"):
         return ""
     words = "it calls itself " if one.state in ("unknown", "locked", "proxy") else ""
     return f" ({words}{clean(one.detail)})"

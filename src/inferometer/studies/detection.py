@@ -9,6 +9,7 @@ where nothing can come of it:
 | no answer in time           | `hangs`                   |
 | bytes that break HTTP       | `not_http`                |
 | closed without an answer    | `closed`                  |
+| more than an engine answers | `too_large`               |
 
 Later requests that fail leave their reply unknown, and two without an answer in time end the look. Everything is over by one
 deadline for all. Nothing is sent that changes anything, and no key goes to a port that merely listens here.
@@ -16,7 +17,6 @@ deadline for all. Nothing is sent that changes anything, and no key goes to a po
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +50,7 @@ _STATES: Mapping[str, State] = {
     "refused": "refused",
     "timeout": "hangs",
     "not_http": "not_http",
-    "too_large": "unknown",
+    "too_large": "too_large",
     "tls": "not_http",
     "closed": "closed",
 }
@@ -85,9 +85,9 @@ class Local:
         return tuple(one for one in self.running if one.pid in pids)
 
     def commands(self, pids: Iterable[int]) -> tuple[str, ...]:
-        """The command lines of processes and of all below them."""
+        """How the command lines begin of processes and of all below them."""
         several = {pid for head in pids for pid in machine.family(head, self.running)}
-        return tuple(one.line for one in self.running if one.pid in several)
+        return tuple(one.begins for one in self.running if one.pid in several)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +249,7 @@ def _model(model: ServedModel) -> DetectedModel:
 
 
 def _process(process: machine.Process) -> PortProcess:
-    key = next(
-        (key for key, one in PATTERNS.items() if any(re.search(text, process.line) for text in one)), None
-    )
-    return PortProcess(process.pid, process.name, key)
+    return PortProcess(process.pid, process.name, machine.engine_of(process, PATTERNS))
 
 
 def _locked(replies: Mapping[str, Reply]) -> bool:

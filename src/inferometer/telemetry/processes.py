@@ -25,6 +25,8 @@ from inferometer.telemetry.machine_readings import Reading
 
 _LOOPBACK_OR_ANY = ("127.", "::1", "0.0.0.0", "::")  # noqa: S104 - addresses to compare with, not to bind
 _ANY = ("0.0.0.0", "::", "*", "")  # noqa: S104 - addresses to compare with, not to bind
+_SEARCHED = 4096
+"""Characters of a command line in which an engine's name is looked for."""
 _RUSAGE_INFO_V0 = 0
 _RUSAGE_BYTES = 1024
 _FOOTPRINT_AT = 16 + 7 * 8
@@ -44,6 +46,11 @@ class Process(Reading, frozen=True):
     started: float | None
     cpu_s: float | None
     own: bool = True
+
+    @property
+    def begins(self) -> str:
+        """How the line begins: all in which patterns are searched. Any user of the machine can write one of megabytes."""
+        return self.line[:_SEARCHED]
 
     @property
     def line(self) -> str:
@@ -182,8 +189,7 @@ def engine_processes(
     """The first process of each running engine, by number.
 
     Args:
-        patterns: by the key of an engine, regular expressions of which one is found in a command line of its processes. A
-            process belongs to the first engine that fits.
+        patterns: see `engine_of`.
         running: as of `processes`.
         found: as of `listening`.
         apart: numbers of processes that are no engine's, as of `own_line`.
@@ -192,7 +198,7 @@ def engine_processes(
     engine = {
         one.pid: key
         for one in running
-        if one.pid not in apart and (key := _engine(one, patterns)) is not None
+        if one.pid not in apart and (key := engine_of(one, patterns)) is not None
     }
     heads = {pid: _head(by_pid[pid], engine, by_pid) for pid in engine}
     ports: dict[int, set[int]] = {}
@@ -207,6 +213,15 @@ def engine_processes(
             tuple(sorted(ports[pid])) if pid in ports else () if found.complete or by_pid[pid].own else None,
         )
         for pid in sorted(set(heads.values()))
+    )
+
+
+def engine_of(process: Process, patterns: Mapping[str, Sequence[str]]) -> str | None:
+    """The key of the engine that a process is of: the first of whose regular expressions one is found in how its command line
+    begins; None: of none."""
+    line = process.begins
+    return next(
+        (key for key, several in patterns.items() if any(re.search(one, line) for one in several)), None
     )
 
 
@@ -255,13 +270,6 @@ def _ri_phys_footprint(pid: int) -> int | None:
     except (OSError, AttributeError):
         return None
     return None if failed else ctypes.c_uint64.from_buffer(buffer, _FOOTPRINT_AT).value
-
-
-def _engine(process: Process, patterns: Mapping[str, Sequence[str]]) -> str | None:
-    line = process.line
-    return next(
-        (key for key, several in patterns.items() if any(re.search(one, line) for one in several)), None
-    )
 
 
 def _head(process: Process, engine: Mapping[int, str], by_pid: Mapping[int, Process]) -> int:

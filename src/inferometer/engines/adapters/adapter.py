@@ -123,7 +123,8 @@ class Adapter:
     title: str
     ports: tuple[int, ...]
     processes: tuple[str, ...]
-    """Regular expressions, each searched for in a process's command line."""
+    """Regular expressions, each searched for in how a process's command line begins. Any user of the machine writes these
+    lines: what repeats without limit is anchored at their beginning, and not tried anew from each character."""
     interface: str
     asks: tuple[Ask, ...]
     recognise: Callable[[Replies], bool]

@@ -1,13 +1,18 @@
 """Members of an engine's reply, whatever the reply is: of another type than documented, they are unknown.
 
-| function | gives                                                             | else      |
-| -------- | ----------------------------------------------------------------- | --------- |
-| `body`   | the object at a path that answered with success                   | empty     |
-| `rows`   | the objects of a list, 1,000 at most                              | none      |
-| `inner`  | a member that is an object                                        | empty     |
-| `text`   | text without blanks around it, not empty, 500 characters at most  | None      |
-| `count`  | a whole number from 0 to 2^63 - 1                                 | None      |
-| `number` | a finite number of 0 or more                                      | None      |
+| function     | gives                                                                  | else  |
+| ------------ | ---------------------------------------------------------------------- | ----- |
+| `body`       | the object at a path that answered with success                        | empty |
+| `rows`       | the objects of a list, 1,000 at most                                   | none  |
+| `inner`      | a member that is an object                                             | empty |
+| `text`       | text without blanks around it, not empty, 500 characters at most       | None  |
+| `count`      | a whole number from 0 to 2^63 - 1                                      | None  |
+| `number`     | a finite number of 0 or more                                           | None  |
+| `bytes_of`   | a `number` times a unit, as whole bytes from 0 to 2^63 - 1             | None  |
+| `parameters` | their number: a `count`, as its digits, or `text`; of text in digits   | None  |
+|              | alone that of a `count`                                                |       |
+
+What is read here is calculated with and shown elsewhere, where nothing is larger than these limits.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from inferometer.engines.adapters.adapter import Replies, ServedModel
 MODELS = "/v1/models"
 MOST_ROWS = 1_000
 LONGEST = 500
+_MOST = (1 << 63) - 1
+"""Of what is counted: as much as documents and other programs can hold."""
 
 Fields = Mapping[str, object]
 _NONE: Fields = {}
@@ -54,7 +61,7 @@ def text(value: object) -> str | None:
 def count(value: object) -> int | None:
     """See the table above."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and isinstance(value, int) and 0 <= value < 1 << 63 else None
+    return value if whole and isinstance(value, int) and 0 <= value <= _MOST else None
 
 
 def number(value: object) -> float | None:
@@ -66,6 +73,23 @@ def number(value: object) -> float | None:
     except OverflowError:
         return None
     return given if math.isfinite(given) and given >= 0 else None
+
+
+def bytes_of(value: object, unit: float = 1) -> int | None:
+    """See the table above."""
+    given = number(value)
+    return round(given * unit) if given is not None and given * unit < _MOST else None
+
+
+def parameters(value: object) -> str | None:
+    """See the table above."""
+    written = text(value)
+    if written is not None and not written.isdecimal():
+        return written
+    if written is not None:
+        value = int(written)  # LONGEST digits at most
+    known = count(value)
+    return None if known is None else str(known)
 
 
 def owned_by(replies: Replies, owner: str) -> bool:

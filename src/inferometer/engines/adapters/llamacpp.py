@@ -7,7 +7,17 @@ A server of one model cannot unload it. A router (`llama-server` without a model
 from __future__ import annotations
 
 from inferometer.engines.adapters.adapter import Adapter, Ask, Counters, EngineFacts, Replies, ServedModel
-from inferometer.engines.adapters.fields import MODELS, Fields, body, count, inner, owned_by, rows, text
+from inferometer.engines.adapters.fields import (
+    MODELS,
+    Fields,
+    body,
+    count,
+    inner,
+    owned_by,
+    parameters,
+    rows,
+    text,
+)
 
 _PROPS, _SLOTS = "/props", "/slots"
 
@@ -41,12 +51,11 @@ def _model(row: Fields, props: Fields, replies: Replies) -> ServedModel | None:
     name, meta, status = text(row.get("id")), inner(row, "meta"), inner(row, "status").get("value")
     if name is None:
         return None
-    parameters = count(meta.get("n_params"))
     return ServedModel(
         name,
         format="gguf",
         quantization=text(meta.get("ftype")) or (None if _router(props) else text(props.get("model_ftype"))),
-        parameters=None if parameters is None else str(parameters),
+        parameters=parameters(meta.get("n_params")),
         context=_context(meta, props, replies),
         loaded=status == "loaded" if isinstance(status, str) else None if _router(props) else True,
     )

@@ -16,7 +16,7 @@ A file's size is reported, the memory in use is not. Paths that it does not know
 from __future__ import annotations
 
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Replies, ServedModel
-from inferometer.engines.adapters.fields import Fields, body, count, inner, rows, text
+from inferometer.engines.adapters.fields import Fields, body, count, inner, parameters, rows, text
 
 _V0, _V1 = "/api/v0/models", "/api/v1/models"
 _RUNNERS = {"gguf": "llama.cpp", "mlx": "mlx"}
@@ -64,7 +64,7 @@ def _of_v1(row: Fields) -> ServedModel | None:
         name,
         format=text(row.get("format")),
         quantization=text(inner(row, "quantization").get("name")),
-        parameters=text(row.get("params_string")),
+        parameters=parameters(row.get("params_string")),
         context=_first(next(lengths, None), count(row.get("max_context_length"))),
         loaded=bool(instances) if isinstance(instances, list) else None,
     )

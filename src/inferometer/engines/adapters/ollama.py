@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Replies, ServedModel
-from inferometer.engines.adapters.fields import Fields, body, count, inner, rows, text, version
+from inferometer.engines.adapters.fields import Fields, body, count, inner, parameters, rows, text, version
 
 _VERSION, _TAGS, _RUNNING, _SHOW, _GENERATE = (
     "/api/version",
@@ -71,7 +71,7 @@ def _model(name: str, row: Fields, running: Fields | None, asked: bool) -> Serve
         name,
         format=text(details.get("format")),
         quantization=text(details.get("quantization_level")),
-        parameters=text(details.get("parameter_size")),
+        parameters=parameters(details.get("parameter_size")),
         context=count(now.get("context_length")),
         memory_bytes=count(now.get("size")),
         accelerator_bytes=count(now.get("size_vram")),
@@ -88,7 +88,7 @@ def _describe(model: ServedModel, replies: Replies) -> ServedModel:
         model,
         format=model.format or text(details.get("format")),
         quantization=model.quantization or text(details.get("quantization_level")),
-        parameters=model.parameters or text(details.get("parameter_size")),
+        parameters=model.parameters or parameters(details.get("parameter_size")),
         context=model.context if model.context is not None else next(lengths, None),
     )
 
@@ -97,7 +97,7 @@ OLLAMA = Adapter(
     key="ollama",
     title="Ollama",
     ports=(11434,),
-    processes=(r"\bollama(\.exe)?\s+(serve|runner)\b", r"\bollama\b.*\bllama-server\b"),
+    processes=(r"\bollama(\.exe)?\s+(serve|runner)\b", r"^(?>.*?\bollama\b).*\bllama-server\b"),
     interface="ollama-generate",
     asks=(Ask(_VERSION), Ask(_TAGS), Ask(_RUNNING)),
     recognise=_recognise,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Replies, ServedModel
-from inferometer.engines.adapters.fields import MODELS, body, inner, listed, number, owned_by, text
+from inferometer.engines.adapters.fields import MODELS, body, bytes_of, inner, listed, owned_by, text
 
 _STATUS = "/v1/status"
 
@@ -17,8 +17,7 @@ _STATUS = "/v1/status"
 def _read(replies: Replies) -> EngineFacts:
     status = body(replies, _STATUS)
     current = text(status.get("model"))
-    active = number(inner(status, "metal").get("active_memory_gb"))
-    memory = None if active is None else round(active * 1e9)
+    memory = bytes_of(inner(status, "metal").get("active_memory_gb"), 1e9)
     return EngineFacts(
         "vllm-mlx", None, "mlx", tuple(_model(one, current, memory) for one in listed(replies))
     )
