@@ -150,11 +150,19 @@ def test_how_long_a_model_is_kept(given: Any, ns: int) -> None:
     assert keep_ns(given) == ns
 
 
-@pytest.mark.parametrize("wrong", ["", "soon", "5", "5 m", "m", "5x", "--1m"])
+@pytest.mark.parametrize("wrong", ["", "soon", "5", "5 m", "m", "5x", "--1m", "1m-1s", "+-0"])
 def test_other_durations_are_refused(wrong: str) -> None:
     """400."""
     with pytest.raises(ApiError):
         keep_ns(wrong)
+
+
+@pytest.mark.parametrize("given", ["9" * 30_000, "9" * 30_000 + "m", "1m" * 10_000, "9." * 10_000])
+def test_a_duration_is_no_longer_than_one_that_people_write(given: str) -> None:
+    """Law: what is longer is refused without a search, and repeated in part only."""
+    with pytest.raises(ApiError) as caught:
+        keep_ns(given)
+    assert len(str(caught.value)) < 200
 
 
 def test_instants_are_written_as_ollama_writes_them() -> None:

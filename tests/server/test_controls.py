@@ -298,3 +298,40 @@ def test_those_who_wait_for_the_model_are_refused_at_once_or_served(serve: Serve
         assert found == [200, 200, 429, 429, 429]
         rows = [json.loads(line) for line in client.get("/inferometer/truth").text.splitlines()]
         assert [row["outcome"] for row in rows] == ["finished"] * 2
+
+
+@pytest.mark.parametrize("value", [1 << 31, 2**70, 10**310, 10**4000])
+@pytest.mark.parametrize("name", ["max_batch", "prefill_budget", "kv_blocks"])
+def test_a_setting_has_a_largest_value(name: str, value: int) -> None:
+    """Law: a larger one is the request's fault, however many digits it has, and changes nothing."""
+    engine: Engine[Any] = Engine(Settings(), 0)
+    state, _, _ = state_of(engine)
+    before = engine.settings
+    assert refused(state, **{name: value}) == 400
+    assert engine.settings == before
+    change(state, **{name: (1 << 31) - 1})
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {**CHAT, "max_tokens": ...}),
+        ("/v1/chat/completions", {**CHAT, "priority": ...}),
+        ("/v1/chat/completions", {**CHAT, "n": ...}),
+        ("/v1/completions", {"model": "reference", "prompt": [...]}),
+        ("/v1/responses", {"model": "reference", "input": "x", "max_output_tokens": ...}),
+        ("/v1/responses", {"model": "reference", "input": "x", "priority": ...}),
+        ("/v1/messages", {**CHAT, "max_tokens": ...}),
+        ("/v1/messages", {**CHAT, "max_tokens": 1, "priority": ...}),
+        ("/api/generate", {"model": "reference", "prompt": "x", "options": {"num_predict": ...}}),
+        ("/api/chat", {**CHAT, "options": {"priority": ...}}),
+        ("/api/generate", {"model": "reference", "prompt": "x", "context": [...]}),
+    ],
+)
+def test_no_number_of_a_request_is_the_servers_fault(serve: Serve, path: str, body: dict[str, Any]) -> None:
+    """Law: one of any length is answered with 400, and the server goes on."""
+    port = serve()
+    for number in (2**70, 10**310, 10**4000):
+        text = json.dumps(body, default=lambda _: "").replace('""', str(number))
+        answer = httpx.post(f"http://127.0.0.1:{port}{path}", content=text, timeout=60)
+        assert answer.status_code == 400, answer.text

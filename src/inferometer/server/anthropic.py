@@ -32,7 +32,7 @@ import msgspec
 from inferometer.server.answer_parts import Kind
 from inferometer.server.event_writer import Telling, Voice
 from inferometer.server.http_reply import JsonObject
-from inferometer.server.openai import ApiError, Ask, Message, Part, Reader, decode, head_of
+from inferometer.server.openai import ApiError, Ask, Count, Message, Part, Reader, Whole, decode, head_of
 
 API = "anthropic"
 """What this interface is called in an Ask and in the truth log."""
@@ -80,14 +80,14 @@ class _ToolChoice(msgspec.Struct):
 
 class _Messages(msgspec.Struct, kw_only=True):
     model: str
-    max_tokens: Annotated[int, msgspec.Meta(ge=1)]
+    max_tokens: Count
     messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
     system: str | list[Part] | None = None
     stream: bool | None = False
     thinking: _Thinking | None = None
     tools: list[JsonObject] | None = None
     tool_choice: _ToolChoice | None = None
-    priority: int | None = 0
+    priority: Whole | None = 0
 
 
 _BODIES = msgspec.json.Decoder(_Messages)

@@ -13,7 +13,7 @@ An engine says what it has through `Controls`; the rest answers 501. A change is
 | `flush_cache`    | true, in a change only: forget all cached prefixes                                     |
 | `reset_truth`    | true, in a change only: forget the truth log, as `DELETE /inferometer/truth` does      |
 
-What the engine does not have is null in the answer to `GET`.
+Whole numbers are 2^31 - 1 at most. What the engine does not have is null in the answer to `GET`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from inferometer.server.engine.engine import Engine
-from inferometer.server.engine.settings import Guards
+from inferometer.server.engine.settings import LARGEST, Guards
 from inferometer.server.fixed_script import Metronome
 from inferometer.server.http_reply import JsonObject
 from inferometer.server.model_loading import Residence
@@ -37,7 +37,7 @@ SETTINGS = ("max_batch", "prefill_budget", "kv_blocks", "prefix_cache", "guardra
 
 Setting = int | bool | str
 
-_AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+_AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
 
 
 @runtime_checkable

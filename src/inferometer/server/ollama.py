@@ -44,6 +44,7 @@ from inferometer.server.openai import (
     Ask,
     Message,
     Reader,
+    Whole,
     decode,
     head_of,
 )
@@ -57,13 +58,16 @@ VERSION = "0.12.0"
 _KEEP_NS = 300 * NS_PER_S
 _LATEST = "9999-12-31T23:59:59Z"
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_DURATION = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
+_DURATION = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)")
+_LONGEST_DURATION = 100
+"""Characters. What a request holds is not tried against a pattern at any length: meanwhile nobody else is served."""
 _encode = msgspec.json.encode
 
 
 class _Options(msgspec.Struct):
-    num_predict: int | None = None
-    priority: int | None = 0
+    num_predict: Whole | None = None
+    priority: Whole | None = 0
 
 
 class _Message(msgspec.Struct):
@@ -85,7 +89,7 @@ class _Generate(_Body):
     system: str | None = None
     raw: bool | None = False
     suffix: str | None = None
-    context: list[int] | None = None
+    context: list[Whole] | None = None
     images: list[Any] | None = None
 
 
@@ -155,10 +159,10 @@ def keep_ns(given: float | str | None) -> int:
     if given is None:
         return _KEEP_NS
     if isinstance(given, str):
-        matches = list(_DURATION.finditer(given))
-        if given.strip("+-") != "0" and (not matches or "".join(m[0] for m in matches) != given):
-            raise ApiError(400, f"keep_alive: {given!r} is no duration such as 5m or 30s", "keep_alive")
-        ns = sum(float(match[1]) * _UNITS[match[2]] for match in matches)
+        if len(given) > _LONGEST_DURATION or _DURATION.fullmatch(given) is None:
+            begins = given[:_LONGEST_DURATION]
+            raise ApiError(400, f"keep_alive: {begins!r} is no duration such as 5m or 30s", "keep_alive")
+        ns = sum(float(part[1]) * _UNITS[part[2]] for part in _PART.finditer(given))
         if given.startswith("-"):
             return FOREVER
     else:

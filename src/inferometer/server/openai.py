@@ -74,7 +74,10 @@ def error_body(error: ApiError) -> bytes:
     return msgspec.json.encode({"error": inner})
 
 
-_Count = Annotated[int, msgspec.Meta(ge=1)]
+_LARGEST = (1 << 63) - 1
+Whole = Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
+"""A whole number of a request: JSON has no largest one, and what calculates with it has."""
+Count = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)]
 
 
 class Part(msgspec.Struct):
@@ -99,15 +102,15 @@ class _Body(msgspec.Struct, kw_only=True):
     model: str | None = None
     stream: bool | None = False
     stream_options: _StreamOptions | None = None
-    max_tokens: _Count | None = None
+    max_tokens: Count | None = None
     ignore_eos: bool | None = False
-    priority: int | None = 0
-    n: int | None = 1
+    priority: Whole | None = 0
+    n: Whole | None = 1
 
 
 class _Chat(_Body):
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
-    max_completion_tokens: _Count | None = None
+    max_completion_tokens: Count | None = None
     reasoning_effort: str | None = None
     tools: list[JsonObject] | None = None
     tool_choice: str | JsonObject | None = None
@@ -255,7 +258,7 @@ class Reader:
             prompt = prompt[0]
         if isinstance(prompt, str):
             return self._tokenizer.encode(prompt)
-        if all(type(token) is int and token >= 0 for token in prompt):
+        if all(type(token) is int and 0 <= token <= _LARGEST for token in prompt):
             return prompt
         if all(isinstance(one, (str, list)) for one in prompt):
             raise ApiError(400, "this server takes one prompt a request", "prompt")

@@ -36,9 +36,11 @@ from inferometer.server.openai import (
     DEFAULT_CHAT_TOKENS,
     ApiError,
     Ask,
+    Count,
     Message,
     Part,
     Reader,
+    Whole,
     decode,
     head_of,
     usage,
@@ -75,13 +77,13 @@ class _Responses(msgspec.Struct, kw_only=True):
     model: str | None = None
     instructions: str | None = None
     stream: bool | None = False
-    max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_output_tokens: Count | None = None
     reasoning: _Reasoning | None = None
     tools: list[JsonObject] | None = None
     tool_choice: str | JsonObject | None = None
     background: bool | None = False
     previous_response_id: str | None = None
-    priority: int | None = 0
+    priority: Whole | None = 0
 
 
 _BODIES = msgspec.json.Decoder(_Responses)

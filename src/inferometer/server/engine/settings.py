@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +25,8 @@ Guards = bool | Literal["input", "output"]
 """Which of an engine's guardrails are on: all, none, those of prompts, those of answers."""
 POLICIES = ("fcfs", "priority")
 PREEMPTIONS = ("recompute", "swap")
+LARGEST = (1 << 31) - 1
+"""Of a setting that is a whole number. Products of two fit into what JSON's readers take."""
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"([0-9.eE+-]+)\s*(ns|us|ms|s)")
 _BOOLS = {
@@ -83,8 +86,11 @@ class Settings:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if not isinstance(value, str) and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{field.name} must be a number of at least 0")
+            if isinstance(value, str):
+                continue
+            most = LARGEST if field.type == "int" else sys.float_info.max
+            if not 0 <= value <= most:  # compared only: an int may be too large for a float
+                raise ValueError(f"{field.name} must be a number from 0 to {most:.10g}")
         if self.step_base_ns < 1:
             raise ValueError(
                 "step_base_ns must be at least 1: a step that takes no time never lets time pass"
