@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
 import unicodedata
@@ -11,9 +13,10 @@ import pytest
 from hostile import HOSTILE, SEQUENCES
 from hypothesis import given
 from hypothesis import strategies as st
+from peers import Script, Seen, scripted, whole
 
-from inferometer.cli.outlet import say, tell
-from inferometer.printable import UNPRINTABLE, json_text, printable, printable_lines
+from inferometer.cli.outlet import say, say_json, tell
+from inferometer.printable import UNPRINTABLE, fitting, fitting_json, json_text, printable, printable_lines
 
 TEXTS = st.text(
     st.sampled_from([*HOSTILE, *SEQUENCES, "\ud800", "\U0001f600", "\u00e9"]) | st.characters(), max_size=40
@@ -105,3 +108,74 @@ def test_a_process_whose_errors_go_to_a_log_writes_no_server_s_text_raw() -> Non
     assert written.count("[redacted]") == 3
     assert "canary" not in written
     assert "end" in written
+
+
+ENCODINGS = ("ascii", "latin-1", "cp1252", "utf-8", "utf-16", "shift_jis", None)
+
+
+@given(VALUES, st.sampled_from(ENCODINGS))
+def test_json_fits_every_stream_and_loses_nothing(value: object, encoding: str | None) -> None:
+    """Law: whatever the encoding of a stream, the same value is read back from it."""
+    text = fitting_json(json_text(value), encoding)
+    assert json.loads(text.encode(encoding or "utf-8").decode(encoding or "utf-8")) == value
+
+
+@given(TEXTS, st.sampled_from(ENCODINGS))
+def test_lines_fit_every_stream(text: str, encoding: str | None) -> None:
+    """Law: what a stream cannot hold is a question mark there; the rest stays as it is."""
+    shown = printable_lines(text)
+    fitted = fitting(shown, encoding)
+    fitted.encode(encoding or "utf-8")
+    assert len(fitted) == len(shown)
+    assert all(new in (old, "?") for old, new in zip(shown, fitted, strict=True))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16"])
+def test_results_are_written_to_every_stream(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: neither output makes a command fail, even one that refuses what it cannot hold."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, "strict") for _ in range(2))
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    value = {"name": "\u65e5\U0001f600", "load": "10\u202f000"}
+    say_json(value, value)
+    say("load 10\u202f000 \u65e5")
+    tell("load 10\u202f000 \u65e5")
+    first, second, third = out.buffer.getvalue().decode(encoding).splitlines()
+    assert json.loads(first) == json.loads(second) == value
+    assert third.startswith("load 10")
+    assert err.buffer.getvalue().decode(encoding).startswith("load 10")
+
+
+NAME = "\u65e5\u672c\U0001f600"
+
+
+def ollama(seen: Seen) -> Script:
+    """One whose model has a name that few encodings hold."""
+    bodies: dict[str, object] = {"/api/version": {"version": "1"}, "/api/tags": {"models": [{"name": NAME}]}}
+    body = bodies.get(seen.target)
+    return Script(whole(404, b"{}") if body is None else whole(200, json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize(
+    ("environ", "encoding"),
+    [
+        ({"PYTHONIOENCODING": "cp1252:strict"}, "cp1252"),
+        ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, "ascii"),
+    ],
+)
+def test_a_command_ends_as_usual_where_output_is_not_utf8(environ: dict[str, str], encoding: str) -> None:
+    """Law: as tables and as JSON, which holds the same as anywhere."""
+    with scripted(ollama) as peer:
+        for more in ([], ["--json"]):
+            words = ["detect", "--url", f"http://127.0.0.1:{peer.port}", *more]
+            done = subprocess.run(
+                [sys.executable, "-c", "from inferometer.cli.main import main; main()", *words],
+                capture_output=True,
+                env={**os.environ, **environ},
+            )
+            assert done.returncode == 0, done.stderr
+            shown = done.stdout.decode(encoding)
+            if more:
+                assert json.loads(shown)["endpoints"][0]["models"][0]["name"] == NAME
+            else:
+                assert "Ollama" in shown

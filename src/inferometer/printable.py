@@ -13,11 +13,15 @@ Servers, the authors of plans and of run folders are not trusted: a terminal obe
 In a cell of a CSV table a text is as in lines, with its line breaks, and has a `'` in front if a spreadsheet could take it
 for a formula. Plain numbers, such as a label `-1`, stay as they are.
 
+A stream that is not UTF-8 cannot hold all of what is shown: for the rest `fitting` puts a question mark in lines, and
+`fitting_json` an escape in JSON.
+
 What a program writes of its own accord to steer the terminal, as the line of progress does, does not pass through here.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -65,6 +69,26 @@ def printable_json(encoded: bytes) -> bytes:
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded  # every encoder escapes C0
     return _SUSPECT.sub(_escaped, encoded.decode()).encode()
+
+
+def fitting(text: str, encoding: str | None) -> str:
+    """Lines as a stream of this encoding can hold them; None: it holds any."""
+    return text if encoding is None else text.encode(encoding, "replace").decode(encoding)
+
+
+def fitting_json(text: str, encoding: str | None) -> str:
+    """JSON as a stream of this encoding can hold it, with nothing lost; None: it holds any."""
+    return text if encoding is None else text.encode(encoding, _ESCAPE).decode(encoding)
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+_ESCAPE = "inferometer.json"
+codecs.register_error(_ESCAPE, _escape)
 
 
 def _dropped(found: re.Match[str]) -> str:

@@ -9,7 +9,6 @@ import click
 
 from inferometer.cli import outlet
 from inferometer.cli.command import Command
-from inferometer.printable import json_text
 
 EXAMPLES = (
     "inferometer calibrate",
@@ -64,9 +63,8 @@ def command(
     from inferometer.report.calibration import lines
 
     if as_json:
-        said = json_text(msgspec.json.decode(msgspec.json.encode(done.certificate)))
+        outlet.say_json(msgspec.json.decode(msgspec.json.encode(done.certificate)))
     else:
         stored = None if done.stored is None else str(done.stored)
-        said = "\n".join(lines(done.certificate, stored))
-    outlet.say(said)
+        outlet.say("\n".join(lines(done.certificate, stored)))
     return done.exit_code

@@ -14,9 +14,8 @@ from click.core import ParameterSource
 
 from inferometer.cli.command import Command
 from inferometer.cli.indexing import comparison_remembered, indexed, remembered
-from inferometer.cli.outlet import say, without_output
+from inferometer.cli.outlet import say_json, without_output
 from inferometer.errors import PlanError, Problem
-from inferometer.printable import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -186,7 +185,7 @@ def _benches(
         raise PlanError([Problem(flag, "is for comparisons of runs; these are benchmarks") for flag in given])
     document = compare_bench_folders(sides, question.metrics, question.threshold, question.noise)
     if as_json:
-        say(json_text(to_data(document)))
+        say_json(to_data(document))
     else:
         _printed(lambda console: render(document, console))
     if junit is not None:
@@ -217,7 +216,7 @@ def _campaigns(
         )
     document = compare_campaign_folders(sides, question)
     if as_json:
-        say(json_text(to_data(document)))
+        say_json(to_data(document))
     else:
         _printed(lambda screen: console.render(document, screen))
     xml, text, page = files
@@ -258,7 +257,7 @@ def _show(compared: Compared, *, as_json: bool) -> None:
     if as_json:
         from inferometer.documents.part import to_data
 
-        say(json_text(to_data(compared.document)))
+        say_json(to_data(compared.document))
         return
     from inferometer.report.comparison.console import render
 

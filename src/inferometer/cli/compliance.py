@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.cli.command import Command
-from inferometer.cli.outlet import say
+from inferometer.cli.outlet import say, say_json
 from inferometer.errors import PlanError, Problem, RecordError
-from inferometer.printable import json_text
 
 if TYPE_CHECKING:  # help does not wait for what only a statement needs
     from inferometer.documents.statement import ComplianceStatement
@@ -43,7 +42,7 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
     if as_list:
         if run is not None or test is not None:
             raise PlanError([Problem("--list", "prints the rules of the draft: omit RUN and --test")])
-        say(_rules(level, as_json=as_json))
+        _say_rules(level, as_json=as_json)
         return 0
     if run is None or level is not None:
         wanted = "RUN, or --list" if run is None else "--list, of which it is a part"
@@ -54,28 +53,33 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
         if not tests:
             raise PlanError([Problem("--test", f"{test} is not in {run}, which has {', '.join(known)}")])
         together = None
-    say(_json(tests, together, remark) if as_json else _text(tests, together, remark))
+    if as_json:
+        _say_json(tests, together, remark)
+    else:
+        say(_text(tests, together, remark))
     return 0
 
 
-def _rules(level: str | None, *, as_json: bool) -> str:
+def _say_rules(level: str | None, *, as_json: bool) -> None:
     from inferometer.documents.part import to_data
     from inferometer.judge.compliance.evidence import catalogue
     from inferometer.report.compliance import catalogue_lines
 
     rules = [one for one in catalogue() if level in (None, one.level)]
-    return json_text(to_data(rules)) if as_json else "\n".join(catalogue_lines(rules))
+    if as_json:
+        say_json(to_data(rules))
+    else:
+        say("\n".join(catalogue_lines(rules)))
 
 
 Statements = tuple[list["ComplianceStatement"], "ComplianceStatement | None", str]
 """Of each test, of all together, and a remark on how much is known of them, or nothing."""
 
 
-def _json(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> str:
+def _say_json(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> None:
     from inferometer.documents.part import to_data
 
-    found = {"tests": to_data(tests), "campaign": to_data(together), "remark": remark or None}
-    return json_text(found)
+    say_json({"tests": to_data(tests), "campaign": to_data(together), "remark": remark or None})
 
 
 def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None, remark: str) -> str:

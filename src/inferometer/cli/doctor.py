@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from inferometer.cli.command import Command
-from inferometer.cli.outlet import say
-from inferometer.printable import json_text
+from inferometer.cli.outlet import say_json
 
 EXAMPLES = ("inferometer doctor", "inferometer doctor --json > doctor.json")
 EXITS = "0 nothing to mend, 2 usage, 4 something to mend, 130 interrupted"
@@ -24,7 +23,7 @@ def command(as_json: bool) -> int:
 
     document = doctor()
     if as_json:
-        say(json_text(to_data(document)))
+        say_json(to_data(document))
     else:
         show_doctor(document)
     return exit_code(document)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.cli.command import Command, GroupedOption
-from inferometer.cli.outlet import say, tell, without_output
+from inferometer.cli.outlet import say, say_json, say_json_text, tell, without_output
 from inferometer.errors import PlanError, Problem
-from inferometer.printable import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,7 +129,7 @@ def show_command(number: int, index: Path, as_json: bool) -> int:
     if as_json:
         from inferometer.documents.part import to_data
 
-        say(json_text(to_data(one)))
+        say_json(to_data(one))
     else:
         _printed(lambda console: render_entry(one, console))
     return 0
@@ -180,7 +179,7 @@ def plot_command(
 
         whole_file.write(html, page.render(found).encode())
     elif as_json:
-        say(json_text(to_data(found)))
+        say_json(to_data(found))
     else:
         _printed(lambda console: render_trend(found, console))
     return 0
@@ -263,7 +262,7 @@ def check_command(
     question = Question(number, kind, metrics, start, ignored, sensitivity)  # type: ignore[arg-type]  # one of KINDS
     document = check(_entries(index), question)
     if as_json:
-        say(json_text(to_data(document)))
+        say_json(to_data(document))
     else:
         _printed(lambda console: render_check(document, console))
     return EXIT_CODES[document.outcome]
@@ -297,7 +296,7 @@ def export_command(form: str, kind: str | None, since: str | None, out: Path | N
     found = Filters(kind, since=_instant(since)).of(_entries(index))  # type: ignore[arg-type]  # one of KINDS
     text = lines.table(found) if form == "csv" else "".join(lines.exported(found))
     if out is None:
-        say(text.rstrip("\n"))
+        (say if form == "csv" else say_json_text)(text.rstrip("\n"))
     else:
         from inferometer import whole_file
 
@@ -371,7 +370,7 @@ def _instant(text: str | None) -> float | None:
 def _said(entries: Sequence[NumberedEntry]) -> None:
     from inferometer.documents.part import to_data
 
-    say(json_text([to_data(one) for one in entries]))
+    say_json([to_data(one) for one in entries])
 
 
 def _printed(render: Callable[[Console], None]) -> None:

@@ -64,6 +64,9 @@ def _outlive_readers() -> None:
 def _text(number: int, before: TextIO | None, lines: bool) -> TextIO:
     """Text to a file descriptor, encoded as it was before."""
     encoding, errors = ("utf-8", "replace") if before is None else (before.encoding, before.errors)
+    if errors in ("strict", "surrogateescape"):
+        # What the encoding cannot hold must not end the work; outlet.py leaves nothing of it in JSON.
+        errors = "replace"
     pipe = _Pipe(number, "wb", closefd=False)
     pipe.terminal = os.isatty(number)
     return io.TextIOWrapper(io.BufferedWriter(pipe), encoding, errors, line_buffering=lines)

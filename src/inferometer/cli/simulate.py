@@ -9,11 +9,10 @@ import click
 
 from inferometer.cli.command import Lists, option
 from inferometer.cli.indexing import remembered
-from inferometer.cli.outlet import say
+from inferometer.cli.outlet import say, say_json
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.flags import FLAGS, Flag
-from inferometer.printable import json_text
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted"
 
@@ -92,7 +91,10 @@ def _fit(
     fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet), client_of(client))
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
-    say(json_text(to_data(document)) if as_json else "\n".join(lines(document, report)))
+    if as_json:
+        say_json(to_data(document))
+    else:
+        say("\n".join(lines(document, report)))
     remembered(index, out, [fitted.finding.folder])
     return fitted.finding.exit_code
 

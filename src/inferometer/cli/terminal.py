@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -10,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inferometer.cli.outlet import tell, without_output
+from inferometer.cli.outlet import say_json, steer, tell, without_output
 from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign
@@ -20,7 +19,7 @@ from inferometer.documents.doctor import Doctor
 from inferometer.documents.part import Part, to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
-from inferometer.printable import json_text, printable_lines
+from inferometer.printable import printable_lines
 from inferometer.report.progress import Counters, progress, progress_plain
 from inferometer.run.evaluate import RunResult
 
@@ -80,10 +79,7 @@ class Screen:
 
     def _say(self, text: str) -> None:
         """A reader who has left must not end a measurement."""
-        if sys.stderr is not None:
-            with contextlib.suppress(OSError):
-                sys.stderr.write(text)
-                sys.stderr.flush()
+        steer(text)
 
 
 def _columns() -> int:
@@ -112,7 +108,7 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
     _clear()
     try:
         if as_json:
-            sys.stdout.write(json_text(to_data(document)) + "\n")
+            say_json(to_data(document))
         else:
             from rich.console import Console
 
@@ -131,8 +127,7 @@ def show_repeats(documents: Sequence[Campaign], requested: int, folder: Path, *,
     _clear()
     try:
         if as_json:
-            lines = (json_text(to_data(one)) + "\n" for one in documents)
-            sys.stdout.writelines(lines)
+            say_json(*map(to_data, documents))
         else:
             from rich.console import Console
 
@@ -197,7 +192,7 @@ def _show(document: Part, draw: Callable[[Console], None], *, as_json: bool) -> 
     """Print a document on stdout, also when nobody reads on."""
     try:
         if as_json:
-            sys.stdout.write(json_text(to_data(document)) + "\n")
+            say_json(to_data(document))
         else:
             from rich.console import Console
 
@@ -219,7 +214,7 @@ def show(finding: RunResult, *, as_json: bool) -> int:
         tell(note)
     try:
         if as_json:
-            sys.stdout.write(json_text(to_data(finding.summary)) + "\n")
+            say_json(to_data(finding.summary))
         else:
             from rich.console import Console
 

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from inferometer.cli.command import Command, option
-from inferometer.cli.outlet import say, tell
+from inferometer.cli.outlet import say, say_json, tell
 from inferometer.plan.flags import FLAGS, Flag
-from inferometer.printable import json_text
 
 DIFFERENT = 3
 """Exit code of a file that is not what it says, or not the one that a report names."""
@@ -90,7 +89,7 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
         return 0
     facts = show(where)
     if as_json:
-        say(json_text(facts))
+        say_json(facts)
     else:
         render(from_data(facts, WorkloadListing), Console())
     return 0
@@ -105,7 +104,7 @@ def _verify(file: Path, report: Path | None, as_json: bool) -> int:
     same = all(check.same for _, checks in checked for check in checks)
     if as_json:
         said = [{"file": name, "checks": [asdict(one) for one in checks]} for name, checks in checked]
-        say(json_text({"same": same, "files": said}))
+        say_json({"same": same, "files": said})
     else:
         found = [
             (name, [HashCheck(one.what, one.said, one.found) for one in checks]) for name, checks in checked
