@@ -167,6 +167,11 @@ def test_an_export_that_is_too_large_is_not_sent() -> None:
         send(b"x" * (LARGEST_REQUEST + 1), PLAIN, Destination("http://127.0.0.1:1/"))
 
 
+def always(script: Script) -> Callable[[Seen], Script]:
+    """The same answer to everything."""
+    return lambda _: script
+
+
 def echoed(seen: Seen) -> Script:
     """An error that repeats the secrets of the request."""
     return Script(whole(401, f"{seen.headers} {seen.target}".encode()))
@@ -222,7 +227,7 @@ def test_a_token_is_not_shown_in_another_spelling(spell: Callable[[str], str]) -
     refusing = Push({}, lambda _: words)
     for status, push in ((401, PLAIN), (200, refusing)):
         script = Script(whole(status, words.encode()))
-        with scripted(lambda _, script=script: script) as peer, pytest.raises(PeerError) as raised:
+        with scripted(always(script)) as peer, pytest.raises(PeerError) as raised:
             send(b"body", push, Destination(f"http://127.0.0.1:{peer.port}/", token=token, timeout_s=20))
         told = str(raised.value)
         assert words not in told
