@@ -474,7 +474,11 @@ class Server:
                     result = refusal(
                         ApiError(505, "a stream is sent in chunks, which HTTP/1.0 does not know")
                     )
-            except Exception:  # our bug must not end the other clients' streams
+            except (
+                BaseException
+            ) as cause:  # our bug, or a package's panic, must not end the other clients' streams
+                if isinstance(cause, KeyboardInterrupt | SystemExit):
+                    raise
                 traceback.print_exc(file=sys.stderr)
                 result = refusal(ApiError(500, "the server has a bug; its standard error says more"))
         if isinstance(result, Ask):

@@ -17,11 +17,13 @@ import functools
 import hashlib
 import importlib.resources
 import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from inferometer.errors import InstrumentError
+from inferometer.workload.blank_runs import MOST_BLANKS, parts
 from inferometer.workload.parallel import cores
 
 if TYPE_CHECKING:
@@ -68,6 +70,21 @@ ENCODINGS = {
 }
 
 
+class UnreadableText(InstrumentError):
+    """A text at which tiktoken ends in a panic. None is known since blank_runs.py."""
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A panic of tiktoken's, which is no Exception, would end whatever is under way. Raises UnreadableText."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UnreadableText(f"tiktoken cannot read a text: {str(error)[:400]}") from error
+
+
 class Shipped:
     """A tokenizer over a rank file in this package; `name` is a key of ENCODINGS. See `tokenizers.Tokenizer`."""
 
@@ -95,17 +112,42 @@ class Shipped:
         return self
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
-        return self._encoding.encode_ordinary(text)
+        """See `Tokenizer.encode`. Raises UnreadableText."""
+        if len(text) <= MOST_BLANKS:
+            return self._whole(text)
+        return [
+            one for part, blank in parts(text) for one in (self._piece(part) if blank else self._whole(part))
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """See `Tokenizer.decode`."""
         return self._encoding.decode(ids)
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
-        """See `Tokenizer.count_all`."""
-        batch = self._encoding.encode_ordinary_batch(list(texts), num_threads=min(8, cores()))
-        return [len(ids) for ids in batch]
+        """See `Tokenizer.count_all`. A text that tiktoken cannot read has no count."""
+        short = [text for text in texts if len(text) <= MOST_BLANKS]
+        try:
+            with _readable():
+                batch = self._encoding.encode_ordinary_batch(short, num_threads=min(8, cores()))
+        except UnreadableText:
+            return [self._count(text) for text in texts]
+        counts = map(len, batch)
+        return [next(counts) if len(text) <= MOST_BLANKS else self._count(text) for text in texts]
+
+    def _count(self, text: str) -> int | None:
+        try:
+            return len(self.encode(text))
+        except UnreadableText:
+            return None
+
+    def _whole(self, text: str) -> list[int]:
+        with _readable():
+            return self._encoding.encode_ordinary(text)
+
+    def _piece(self, text: str) -> list[int]:
+        """The ids of a text that the pattern leaves in one piece."""
+        with _readable():
+            return self._encoding._encode_single_piece(text)  # nothing public reads without the pattern
 
 
 class Cl100k(Shipped):
