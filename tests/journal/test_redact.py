@@ -146,6 +146,46 @@ def test_a_text_made_to_take_long_comes_to_its_end(unit: str) -> None:
     assert Redactor([KEY]).short(text).removesuffix(STRUCK) in text
 
 
+def escaped(text: str, times: int) -> str:
+    """Each character so many times, as URLs spell it: one may be the secret's, or be between two of them."""
+    return "".join(f"%{ord(one):02x}" * times for one in text)
+
+
+@pytest.mark.parametrize("secret", [KEY, "nvapi-" + KEY, "s" * 9 + "x"])
+@pytest.mark.parametrize("times", [2, 8])
+def test_the_steps_of_the_search_grow_with_the_text_alone(secret: str, times: int) -> None:
+    """Law: twice the text takes twice the steps, of which each is a match bounded by itself, wherever what may be the next
+    character may be between two as well, and the end is another."""
+    for unit in (
+        escaped(secret[:LEAST_PART], times) + "%21",
+        escaped(secret[:-1], times),
+        secret[:LEAST_PART] + escaped(secret[LEAST_PART:-1], times),
+        secret[0] + "\\n" * times,
+        "".join(f"\\u{ord(secret[0]):04x}%{ord(secret[0]):02x}&#{ord(secret[0])};" for _ in range(times)),
+    ):
+        once, twice = (steps(secret, unit * (size // len(unit))) for size in (2000, 4000))
+        assert twice <= 2.5 * once + 400
+
+
+def steps(secret: str, text: str) -> int:
+    """Calls that the search makes, of Python's functions and of patterns."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event.endswith("call")
+
+    redact = Redactor([secret])
+    redact.short(secret[:LEAST_PART] * 2)  # patterns are made once
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        redact.strike(text, cut=True)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
 def test_several_secrets_that_overlap_are_struck_as_one() -> None:
     """Law: of one within another, or that begins in another, nothing is left."""
     redact = Redactor(["abcdef", "abcdefgh", "efghij", ""])

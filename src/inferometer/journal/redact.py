@@ -14,7 +14,8 @@ ways, mixed and escaped more than once:
 
 A text that was cut may end in the beginning of a secret: whoever cuts does it with `short`, which cuts what has been struck
 already, and strikes such a beginning too. The search takes time in proportion to the text, whatever is in it: the first
-characters are looked for by one pattern without unlimited choices, and the others followed from there.
+character is looked for by a pattern, and the others followed from there as a set of places, none of which is gone on from twice
+with the same character.
 """
 
 from __future__ import annotations
@@ -33,15 +34,14 @@ LEAST_PART = 6
 
 _SLASHES = r"\\{1,8}"
 """Backslashes in front of what they escape: one, doubled by each further level."""
-_ESCAPES = rf"{_SLASHES}(?:u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%[0-9a-fA-F]{{2}}|&#?\w{{1,8}};"
-_LINES = rf"{_SLASHES}[bfnrt]"
+_ESCAPES = rf"{_SLASHES}(?:u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}}|[bfnrt])|%[0-9a-fA-F]{{2}}|&#?\w{{1,8}};"
 _ESCAPING = "\\%&"
 _MARKS = frozenset(f"{_ESCAPING} +")
 """Shown characters that may begin the spelling of another, or have several of their own."""
 _UNSHOWN = re.compile("[^ -~]+")
 _CONTROLS = dict.fromkeys([*range(32), 127])
 _STUMP = re.compile(
-    r"[^ -~]*(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]{0,5}|&[#\w]{0,8})?[^ -~]*\Z"
+    r"[^ -~]*+(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]{0,5}|&[#\w]{0,8})?[^ -~]*+\Z"
 )
 """The end of a text that was cut, behind a whole character: nothing that is shown, or the beginning of an escape."""
 
@@ -58,7 +58,7 @@ def _spellings(character: str, slashes: str = _SLASHES) -> list[str]:
     if character == "\\":
         plain = [rf"\\{{{count}}}" for count in (1, 2, 4, 8)]
     elif character == " ":
-        plain = [r"\s", r"\s+", r"\+"]  # lines are folded, and a tab is shown as a blank
+        plain = [" ", r"\s", r"\s+", r"\+"]  # lines are folded, and a tab is shown as a blank
     else:
         plain = [itself if character.isalnum() else rf"\\{{0,8}}{itself}"]
     octets = [f"{octet:02x}" for octet in character.encode("utf-8", "replace")]
@@ -84,8 +84,9 @@ class _Secret:
     def __init__(self, secret: str) -> None:
         self._characters = [one for one in secret if unicodedata.category(one) not in UNPRINTABLE]
         beyond = "".join(re.escape(one) for one in dict.fromkeys(self._characters) if not " " <= one <= "~")
-        # What is not shown, of any length, before what is: as few as will do, since a secret may hold such characters itself.
-        self._gap = rf"(?:(?:[^ -~{beyond}]|{_LINES})++|{_ESCAPES}){{0,16}}?"
+        # What is not shown, of any length where it is not spelled, before what is: as few as will do, since a secret may hold
+        # such characters itself.
+        self._gap = rf"(?:[^ -~{beyond}]++|{_ESCAPES}){{0,16}}?"
         self._patterns: dict[str, tuple[re.Pattern[str], ...]] = {}
 
     def __bool__(self) -> bool:
@@ -93,12 +94,13 @@ class _Secret:
         return bool(self._characters)
 
     @cached_property
-    def _head(self) -> re.Pattern[str]:
-        """The first characters."""
-        first, *others = self._characters[:LEAST_PART]
+    def _first(self) -> re.Pattern[str]:
+        """The first character, where the second is next."""
+        first, *others = self._characters[:2]
         # Backslashes before the first stay: with them a text of nothing else would take long.
-        ways = [_spellings(first, r"\\"), *map(_spellings, others)]
-        return re.compile(self._gap.join(f"(?:{'|'.join(way)})" for way in ways))
+        ways = "|".join(_spellings(first, r"\\"))
+        beside = "".join(f"(?={self._gap}(?:{'|'.join(_spellings(one))}))" for one in others)
+        return re.compile(f"(?:{ways}){beside}")
 
     def _absent(self, shown: str | None) -> bool:
         """Whether it is plain to see that a text holds none: most do, and the patterns take their time."""
@@ -106,26 +108,31 @@ class _Secret:
         return shown is not None and head.isascii() and " " not in head and head not in shown
 
     def _next(self, character: str) -> tuple[re.Pattern[str], ...]:
-        """The ways in which a character goes on."""
+        """The ways in which a character goes on, behind one of all of them."""
         if character not in self._patterns:
             ways = _spellings(character)
-            self._patterns[character] = tuple(re.compile(f"{self._gap}{way}") for way in ways)
+            self._patterns[character] = tuple(
+                re.compile(f"{self._gap}{way}") for way in (f"(?:{'|'.join(ways)})", *ways)
+            )
         return self._patterns[character]
 
     def places(self, text: str, shown: str | None, cut: bool) -> Iterator[tuple[int, int]]:
         """From where to where it stands in a text. `shown`: see there. `cut`: of one at the end the beginning counts."""
         if self._absent(shown):
             return
-        at = 0
-        while (found := self._head.search(text, at)) is not None:
+        at, futile = 0, set[tuple[int, int]]()
+        while (found := self._first.search(text, at)) is not None:
             start = found.start()
-            end = self._end(text, start, cut)
+            end = self._end(text, start, cut, futile)
             if end is not None:
                 yield start, end
             at = start + 1 if end is None else end
 
-    def _end(self, text: str, start: int, cut: bool) -> int | None:
-        """Where the secret that may begin here ends; None: it is another text."""
+    def _end(self, text: str, start: int, cut: bool, futile: set[tuple[int, int]]) -> int | None:
+        """Where the secret that may begin here ends; None: it is another text.
+
+        `futile`: characters of the secret, by number, and places from which they lead nowhere: looked at once for all starts.
+        """
         plain = 0
         for here, character in zip(
             text[start : start + len(self._characters)], self._characters, strict=False
@@ -135,14 +142,18 @@ class _Secret:
                     return None
                 break
             plain += 1
-        ends, left = {start + plain}, False
+        ends, left, tried = {start + plain}, False, list[tuple[int, int]]()
         for place, character in enumerate(self._characters[plain:], plain):
-            further = {at for end in ends for at in self._after(text, end, character)}
+            states = [state for end in ends if (state := (place, end)) not in futile]
+            tried += states
             # A mark at the end may be itself, or the beginning of an escape.
-            left |= cut and place >= LEAST_PART and any(_STUMP.match(text, end) for end in ends)
-            if not further:
-                return len(text) if left else None
-            ends = further
+            left |= cut and place >= LEAST_PART and any(_STUMP.match(text, end) for _, end in states)
+            ends = {at for _, end in states for at in self._after(text, end, character)}
+            if not ends:
+                if left:
+                    return len(text)
+                futile.update(tried)
+                return None
         return max(ends)
 
     def _after(self, text: str, at: int, character: str) -> list[int]:
@@ -150,9 +161,10 @@ class _Secret:
         here = text[at : at + 1]
         if " " < here <= "~" and here not in _MARKS:  # itself, or another
             return [at + 1] if here == character else []
-        return [
-            found.end() for pattern in self._next(character) if (found := pattern.match(text, at)) is not None
-        ]
+        every, *ways = self._next(character)
+        if every.match(text, at) is None:
+            return []
+        return [found.end() for pattern in ways if (found := pattern.match(text, at)) is not None]
 
 
 class Redactor:
