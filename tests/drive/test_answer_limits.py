@@ -14,13 +14,21 @@ from hypothesis import strategies as st
 from peers import Script, Seen, chunked, scripted, tokens
 from wording import body, ending, fed, reply, text
 
-from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits
+from inferometer.drive.answer_limits import (
+    LOOK_BYTES,
+    MOST_VALUES,
+    UNLESS_SET,
+    AnswerLimits,
+    OverLimit,
+    check_values,
+)
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
 from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import CHAT
+from inferometer.journal.schema import Outcome
 from inferometer.units import NS_PER_S
 
 JSON_TYPE = "application/json"
@@ -161,3 +169,13 @@ def test_one_that_is_slow_and_keeps_to_max_tokens_does_not_overrun() -> None:
         looks = iter(range(20))
         done = lambda _: len(one.answer.texts) == 8 and next(looks, None) is None  # noqa: E731 - said once
         assert drive(peer.port, [one], done, UNLESS_SET.overrun_ns) == []
+
+
+@pytest.mark.parametrize("member", [b'"error":[%s[]]', b'"usage":[%s[]]', b'"choices":[%s[]]', b'"x":[%s[]]'])
+def test_a_whole_answer_of_too_many_values_is_not_decoded(member: bytes) -> None:
+    """Law: whatever member they are of, values beyond the limit end the request before any is made."""
+    with pytest.raises(OverLimit, match="values") as raised:
+        check_values(b"{" + member % (b"[]," * MOST_VALUES) + b"}")
+    assert raised.value.outcome == Outcome.TOO_LARGE
+    check_values(b"{" + member % (b"[]," * (MOST_VALUES // 2 - 2)) + b"}")
+    check_values(b'{"choices":[{"message":{"content":"%s"}}]}' % (b"a long text " * MOST_VALUES))

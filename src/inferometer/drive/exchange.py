@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits, OverLimit
+from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits, OverLimit, check_values
 from inferometer.drive.unread import Unread
 from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
 from inferometer.engines.dialect import Dialect, read_named
@@ -288,7 +288,9 @@ class Exchange:
             for payload in self._decoder.end():
                 self._read_event(self.answer, payload, self.t_end)
         elif self._mode == _WHOLE:
-            self.dialect.read_whole(self.answer, b"".join(self._body), self.t_end)
+            whole = b"".join(self._body)
+            check_values(whole)
+            self.dialect.read_whole(self.answer, whole, self.t_end)
         if self._mode == _STREAM:
             self._look()
         answer = self.answer

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.client.name_lookup import Addresses, NameLookup, NoAddress
+from inferometer.drive.answer_limits import OverLimit, check_values
 from inferometer.drive.credentials import merged
 from inferometer.drive.exchange import COMPRESSED
 from inferometer.engines.answer import Answer, error_text
@@ -280,6 +281,10 @@ class Probe:
             words = f"{place}: the server answered {reply.status}: {error.rstrip('.')}."
             raise PeerError(words, ADVICE.get(reply.status, ""), reply.status)
         answer = Answer()
+        try:
+            check_values(reply.body)
+        except OverLimit as cause:
+            raise PeerError(f"{place}: what the server answers is {cause}.", status=reply.status) from None
         dialect.read_whole(answer, reply.body, 0)
         if answer.error is not None:
             words = self._redact.short(answer.error, 300)
