@@ -237,3 +237,19 @@ def test_a_coding_among_the_trailers_is_none_of_the_head() -> None:
     decoder = ResponseDecoder()
     decoder.feed(CHUNKED + b"2\r\nok\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n")
     assert (b"".join(decoder.body), decoder.complete) == (b"ok", True)
+
+
+def test_what_frames_a_body_is_bounded_though_every_read_brings_some_of_it() -> None:
+    """Extensions of chunks cost no more than FRAMING_LIMIT bytes, and those of an honest size nothing."""
+    decoder = ResponseDecoder()
+    decoder.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+    for _ in range(100_000):
+        decoder.body.clear()
+        decoder.feed(b"1;ieof=%b\r\na\r\n1;x=y\r\nb\r\n" % (b"y" * 30))
+    piece, fed = b"1;%b\r\na\r\n" % (b"x" * 60_000), 0
+    with pytest.raises(HeadTooLarge):
+        for _ in range(2 * FRAMING_LIMIT // len(piece)):
+            decoder.body.clear()
+            decoder.feed(piece)
+            fed += len(piece)
+    assert fed <= FRAMING_LIMIT + len(piece)

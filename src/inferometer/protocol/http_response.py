@@ -13,8 +13,9 @@ import httptools
 
 HEAD_LIMIT = 1 << 16
 FRAMING_LIMIT = 1 << 20
-"""Bytes of reads that bring nothing of a body: trailers, and the sizes of chunks that are sent by themselves, of which a long
-answer may have many."""
+"""Bytes that are not of a body, less MOST_FRAME for each part of one that was brought: trailers, and extensions of chunks."""
+MOST_FRAME = 64
+"""Bytes around a part of a body: a chunk's size with its line ends, and an extension as an honest server may send."""
 
 
 _CODING = b"transfer-encoding"
@@ -38,6 +39,7 @@ class ResponseDecoder:
     """
 
     __slots__ = (
+        "_framed",
         "_framing_bytes",
         "_head_bytes",
         "_headers_done",
@@ -70,6 +72,9 @@ class ResponseDecoder:
         self.headers: dict[bytes, bytes] = {}
         self._headers_done = False
         self._head_bytes = self._framing_bytes = 0
+        self._framed = (
+            False  # whether a read brought some of the body: the first may bring the head before it
+        )
         self._until_close = False
 
     def feed(self, data: bytes) -> None:
@@ -83,8 +88,14 @@ class ResponseDecoder:
         except httptools.HttpParserError as cause:
             self.keep_alive = False
             raise BadResponse(_AFTER_THE_END if self.complete else _words(cause)) from cause
-        if not self.body:
+        parts = self.body
+        if not parts:
             self._bodiless(len(data))
+        elif len(data) > MOST_FRAME + len(parts[0]):  # hardly ever: more than one part, or much around it
+            over = len(data) - sum(map(len, parts)) - MOST_FRAME * len(parts)
+            if over > 0 and self._framed:
+                self._bodiless(over)
+            self._framed = True
 
     def _bodiless(self, size: int) -> None:
         """So many bytes have brought nothing of the body: they are of the head, or of what frames chunks, trailers included."""
