@@ -10,7 +10,7 @@ from peers import chunked, tokens, whole
 
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.http1_channel import HTTP1, Http1Channel
+from inferometer.drive.http1_channel import EARLY, EARLY_NS, HTTP1, Http1Channel
 from inferometer.engines.openai import CHAT
 
 OK = b"".join(chunked(*tokens(" one")))
@@ -141,3 +141,19 @@ def test_an_exchange_that_is_cancelled_takes_its_channel_with_it() -> None:
     channel, exchange = carrying()
     channel.cancel(exchange)
     assert (channel.exchanges, channel.ended, channel.capacity, channel.closing) == ((), [], 0, True)
+
+
+@pytest.mark.parametrize("before", [1, EARLY_NS, EARLY_NS + 1, 10**9])
+def test_what_arrived_before_its_request_was_sent_is_no_answer(before: int) -> None:
+    """By the kernel's stamp, less what its clock may be off; a request that is not sent whole yet has no instant."""
+    channel, exchange = carrying()
+    exchange.t_submit = 2 * 10**9
+    assert channel.feed(OK, exchange.t_submit - before, 0)
+    early = before > EARLY_NS
+    assert (exchange.outcome, exchange.detail) == (("bad_http", EARLY) if early else ("ok", None))
+    assert (channel.ended, channel.closing) == ([exchange], early)
+    assert early == (not exchange.answer.texts)
+    channel, exchange = carrying()
+    exchange.t_submit, exchange.sent_whole = 0, False
+    assert channel.feed(OK, 10**9, 0)
+    assert (exchange.outcome, channel.closing) == ("ok", True)

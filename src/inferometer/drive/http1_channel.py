@@ -11,6 +11,10 @@
 | more events than a stream may have                 | `too_many_events`                 | closed     |
 | bytes after a response, in its last read or later  | `end`, as without them            | closed     |
 | bytes before a request                             | none                              | closed     |
+| the same, read after the request was sent          | `bad_http`                        | closed     |
+
+The last row is by the kernel's stamps: what had arrived before the request was sent answers no request. Stamps are moved over
+from another clock, and may be EARLY_NS off.
 """
 
 from __future__ import annotations
@@ -24,6 +28,10 @@ from inferometer.drive.exchange import Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
+
+EARLY_NS = 50_000
+"""What a clock that is slewed by 200 ppm goes astray between two looks at it, four a second (clock.py)."""
+EARLY = "bytes of a response before its request was sent"
 
 
 class Http1Channel:
@@ -76,6 +84,10 @@ class Http1Channel:
             exchange.lag_ns = lag
         if not exchange.t_first_byte:
             exchange.t_first_byte = at
+            if exchange.t_submit - at > EARLY_NS:
+                exchange.fail(Outcome.BAD_HTTP, EARLY)
+                self._release(exchange, False)
+                return True
         decoder, alive = self._decoder, False
         try:
             decoder.feed(data)
