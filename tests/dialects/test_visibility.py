@@ -89,3 +89,18 @@ def test_one_visible_character_is_enough(text: str) -> None:
 def test_letters_signs_and_emoji_are_visible(text: str) -> None:
     """Law: of every script, private and replacement characters too."""
     assert visible(text), unicodedata.name(text[0], "?")
+
+
+def test_of_a_long_text_each_character_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: a million characters that nobody sees cost no more looks than the first few thousand; one that is seen counts."""
+    looked: list[str] = []
+
+    def category(one: str) -> str:
+        looked.append(one)
+        return "Mn"
+
+    monkeypatch.setattr("unicodedata.category", category)
+    assert not visible("\u0300\u0301" * 500_000)
+    assert len(looked) <= (1 << 12) + 2
+    monkeypatch.undo()
+    assert visible("\u0300" * 500_000 + "\u4e2d")
