@@ -27,6 +27,7 @@ from peers import tokens
 
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import EARLY, EARLY_NS
 from inferometer.drive.http2_channel import Http2Channel, http2
 from inferometer.engines.openai import CHAT
 
@@ -98,6 +99,16 @@ def test_a_request_that_has_to_wait_for_the_server_is_submitted_with_its_last_fr
         marks += [(owner, last) for _, owner, last in channel.outgoing]
         channel.outgoing.clear()
     assert marks == [(one, False), (one, True)]
+
+
+def test_an_answer_that_was_there_before_its_request_is_none() -> None:
+    """By the kernel's stamp, less what its conversion may err by; the others on the connection go on."""
+    channel, (early, other) = carrying(2)
+    early.t_submit = other.t_submit = 10**9
+    channel.feed(answer(1), 10**9 - EARLY_NS - 1, 0)
+    channel.feed(answer(3), 10**9 - EARLY_NS, 0)
+    assert (early.outcome, early.detail) == ("bad_http", EARLY)
+    assert (other.outcome, channel.closing) == ("ok", False)
 
 
 HTML = [(":status", "503"), ("content-type", "text/html")]

@@ -11,6 +11,7 @@
 | frames that break the connection                                 | `bad_http`                              | `bad_http`      |
 | a header list over the limit; frames that bring nothing, endless | `too_large`                             | `too_large`     |
 | an event or a body over a limit                                  | as over HTTP/1.1; the stream is reset   | go on           |
+| a head that was there before its request, by the kernel's stamp  | `bad_http`                              | go on           |
 | no SETTINGS first                                                | `connect_error`: it was never submitted |                 |
 
 A channel has no capacity before the server's SETTINGS have come, which say how many streams it takes: some round trips after
@@ -28,6 +29,7 @@ from collections.abc import Sequence
 from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import EARLY, EARLY_NS
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http2_client import End, Event, Failed, Fields, Head, Http2Client, Stream
@@ -126,6 +128,9 @@ class Http2Channel:
             return
         if isinstance(event, Head):
             exchange.t_first_byte = at
+            if exchange.t_submit - at > EARLY_NS:
+                self._stop(exchange, Outcome.BAD_HTTP, EARLY)
+                return
             exchange.head(event.status, event.headers)
         elif isinstance(event, End):
             exchange.end(at)
