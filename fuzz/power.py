@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from fuzz.pieces import same_however_cut
+from inferometer.printable import printable
 from inferometer.telemetry.power.http import watts_of
 from inferometer.telemetry.power.powermetrics import documents, sample
 from inferometer.telemetry.power.readings import LARGEST_W, MeterFailed, number
@@ -44,4 +45,4 @@ def or_code(read: Callable[[], T]) -> T | str:
     try:
         return read()
     except MeterFailed as failure:
-        return failure.code if str(failure).isprintable() else "unprintable"
+        return failure.code if printable(str(failure)) == str(failure) else "unprintable"
