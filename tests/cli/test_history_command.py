@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from commands import finish, only, run
 
+from inferometer.cli import indexing
+from inferometer.studies.history import keeping
 from inferometer.studies.history.check import EXIT_CODES
 
 FAST = ["--requests", "200", "--rate", "100", "--warmup", "5", "--input-tokens", "20", "--output-tokens", "5"]
@@ -160,6 +163,37 @@ def test_whatever_is_wrong_with_the_index_a_run_comes_to_its_end(tmp_path: Path)
         assert stderr.startswith("not in the history: ")
         assert "`inferometer history rebuild` adds it later" in stderr
         assert len(stderr.splitlines()) == 1
+
+
+def test_a_fault_that_nobody_foresaw_leaves_the_result_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The result is finished; its exit code is not the index's to change."""
+
+    def fails(*_: object) -> None:
+        raise ValueError("an odd index")
+
+    monkeypatch.setattr(keeping, "remember", fails)
+    indexing.remembered(None, tmp_path, [])
+    assert capsys.readouterr().err.startswith("not in the history: an odd index; ")
+
+
+def test_a_folder_has_the_last_word_about_its_result(tmp_path: Path) -> None:
+    """Against a line that repeats it with other figures, imported before the folder was there."""
+    run("simulate", *QUIET, out=tmp_path / "first")
+    truth = listed(tmp_path / "first")
+    (line,) = history("export", tmp_path / "first")[1].splitlines()
+    lie = json.loads(line)
+    for figure in lie["figures"]:
+        figure |= {"value": 7.0, "ci95": None}
+    home = tmp_path / "second"
+    home.mkdir()
+    (tmp_path / "lie.jsonl").write_text(json.dumps(lie) + "\n")
+    assert history("import", home, str(tmp_path / "lie.jsonl"))[1] == "1 of 1 results were new\n"
+    folder = only(tmp_path / "first")
+    shutil.copytree(folder, home / folder.name)
+    assert history("rebuild", home)[0] == 0
+    assert listed(home) == truth
 
 
 def test_a_damaged_index_is_made_anew_by_the_next_run(tmp_path: Path) -> None:

@@ -221,6 +221,72 @@ def test_a_result_is_added_to_a_damaged_index_too(tmp_path: Path) -> None:
     assert len(notes) == 1
 
 
+@pytest.mark.parametrize("byte", [b"\x94", b"\x00", b"x"])
+def test_a_damaged_byte_anywhere_in_the_schema_is_damage_in_words(byte: bytes, tmp_path: Path) -> None:
+    """Its texts are what SQLite quotes in its own messages, which are then no UTF-8: the index is still set aside, or the byte
+    does not matter."""
+    path = filled(tmp_path / "history.sqlite3")
+    whole = path.read_bytes()
+    start, end = (
+        whole.index(b"tableentryentry"),
+        whole.index(b"CREATE TABLE entry") + len(b"CREATE TABLE entry"),
+    )
+    for at in range(start - 8, end):
+        spoilt = whole[:at] + byte + whole[at + 1 :]
+        path.write_bytes(spoilt)
+        try:
+            assert len(kept(path)) == 3
+        except Damaged:
+            place = set_aside(path, NOW)
+            assert place is not None
+            assert place.read_bytes() == spoilt
+            place.unlink()
+        for rest in tmp_path.glob("history.sqlite3?*"):
+            rest.unlink()
+
+
+def test_a_text_of_a_row_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    """Also where only the keys are read."""
+    path = filled(tmp_path / "history.sqlite3")
+    _with("UPDATE entry SET id = CAST(X'94' AS TEXT), document = CAST(X'94' AS TEXT) WHERE number = 2")(path)
+    with Index.open(path) as opened:
+        with pytest.raises(Damaged):
+            opened.entries()
+        with pytest.raises(Damaged):
+            opened.keys()
+
+
+TORN = '{"schema":"inferometer/history-entry/1","kind":"run","id":"to'
+
+
+@pytest.mark.parametrize("torn", [TORN, "\x00" * 600, "x" * (lines.LONGEST + 1), TORN + "\n" + TORN])
+def test_torn_lines_beside_the_index_cost_themselves_and_nothing_else(torn: str, tmp_path: Path) -> None:
+    """A note names the first; whether the index is made anew, missing, or a result comes to it."""
+    path, notes = tmp_path / "history.sqlite3", list[str]()
+    lines.append(lines.beside(path), [entry(number, {}) for number in range(1, 11)])
+    with lines.beside(path).open("a") as file:
+        file.write(torn)
+    assert len(keeping.recall(path, NOW, notes.append)) == 10
+    assert keeping.rebuild(path, [tmp_path], notes.append) == 10
+    assert len(notes) == 2
+    assert all(f"{lines.beside(path)}:11: " in one and "passed over" in one for one in notes)
+    path.unlink()
+    keeping.remember(path, [], [tmp_path], NOW, notes.append)
+    assert len(kept(path)) == 10
+    assert keeping.remember_lines(path, [entry(11, {})], NOW, notes.append) == 1
+    assert keeping.rebuild(path, [tmp_path], notes.append) == 11, "the new line is not glued to the torn one"
+
+
+def test_an_index_is_not_made_of_a_part_of_what_there_is(tmp_path: Path) -> None:
+    """Where the lines cannot be read at all, no index is left that would look whole to the next command."""
+    path = tmp_path / "history.sqlite3"
+    lines.beside(path).mkdir()
+    for _ in range(2):
+        with pytest.raises(RecordError, match=r"history\.jsonl: "):
+            keeping.remember(path, [], [tmp_path], NOW, lambda text: None)
+        assert not path.exists()
+
+
 def test_a_whole_index_is_not_set_aside(tmp_path: Path) -> None:
     """Another process may have made it anew a moment before."""
     path = filled(tmp_path / "history.sqlite3")

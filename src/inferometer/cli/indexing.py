@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from inferometer.cli.outlet import tell
-from inferometer.errors import InferometerError, in_words
+from inferometer.errors import in_words
 
 if TYPE_CHECKING:
     from inferometer.studies.history.entries import AnyComparison
@@ -56,7 +56,7 @@ def remembered(index: str | None, out: Path, folders: Sequence[Path]) -> None:
     homes = list(dict.fromkeys((out, path.parent))) if index is None else [out]
     try:
         remember(path, folders, homes, time.time_ns(), tell)
-    except (InferometerError, OSError, MemoryError) as why:
+    except Exception as why:  # the result is finished: no fault of a cache may change its exit code
         tell(f"not in the history: {in_words(why)}; {_LATER}")
 
 
@@ -80,5 +80,5 @@ def comparison_remembered(index: str | None, out: Path, document: AnyComparison,
         return
     try:
         remember_lines(path, [of_comparison(document, name, moment(now))], now, tell)
-    except (InferometerError, OSError, MemoryError) as why:
+    except Exception as why:  # as above
         tell(f"not in the history: {in_words(why)}")

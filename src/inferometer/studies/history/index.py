@@ -277,12 +277,16 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def _in_words(where: str) -> Iterator[None]:
-    """Errors of SQLite and of the system as ours."""
+    """Errors of SQLite and of the system as ours. Texts that are not UTF-8 are damage: those of tables make SQLite's own
+    message undecodable (UnicodeDecodeError), those of rows are an OperationalError without a code."""
     try:
         yield
+    except UnicodeDecodeError as cause:
+        raise Damaged(f"{where}: is damaged (a text in it is not UTF-8)") from cause
     except sqlite3.Error as cause:
         code = getattr(cause, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _DAMAGED:
+        undecodable = code is None and str(cause).startswith("Could not decode")
+        if undecodable or (code is not None and code & 0xFF in _DAMAGED):
             raise Damaged(f"{where}: is damaged ({cause})") from cause
         raise RecordError(f"{where}: {cause}") from cause
     except OSError as cause:

@@ -5,6 +5,8 @@
 | missing             | made from the folders                | made from the folders                                |
 | damaged, foreign    | set aside, made from the folders     | the same                                             |
 | not to be written   | RecordError: the caller goes on      | made in memory, with a note                          |
+
+What an index is made from is read before the index is: one that holds only a part would look whole to the next command.
 """
 
 from __future__ import annotations
@@ -74,11 +76,14 @@ def recall(index: Path, now_ns: int, note: Note) -> list[NumberedEntry]:
 
 def rebuild(index: Path, homes: Sequence[Path], note: Note) -> int:
     """Make the index anew from folders, in the order of time; how many entries it has. Raises Damaged and RecordError."""
+    before = 0
+    if index.exists():
+        with Index.open(index) as opened:
+            before = opened.newest()
+    found = _found(index, homes, note)
     with Index.open(index) as opened:
-        before = opened.newest()
-        found = _found(index, homes, note)
         opened.replace(found, before)
-        return len(found)
+    return len(found)
 
 
 def renewed(index: Path, homes: Sequence[Path], now_ns: int, note: Note) -> int:
@@ -91,9 +96,10 @@ def renewed(index: Path, homes: Sequence[Path], now_ns: int, note: Note) -> int:
 
 
 def _found(index: Path, homes: Sequence[Path], note: Note) -> list[HistoryEntry]:
-    entries = [one for home in homes for one in results_in(home, index.parent, note)]
-    if lines.beside(index).exists():
-        entries += lines.read(lines.beside(index))
+    """What there is, by time. A folder has the last word about its result: a line that repeats it is older, or a stranger's."""
+    beside = lines.beside(index)
+    entries = lines.readable(beside, note) if beside.exists() else []
+    entries += (one for home in homes for one in results_in(home, index.parent, note))
     return sorted({one.key: one for one in entries}.values(), key=instant)
 
 
@@ -116,13 +122,13 @@ def _put_aside(index: Path, why: Damaged, now_ns: int, note: Note) -> None:
 
 
 def note_count(note: Note) -> Note:
-    """Says once, not for each of them, that there are folders that cannot be read: a rebuild that nobody asked for is no place
-    for a list."""
+    """Says once, not for each of them, that there are folders or lines that cannot be read: a rebuild that nobody asked for is
+    no place for a list."""
     said: list[str] = []
 
     def count(text: str) -> None:
         if not said:
-            note(f"{text} (`inferometer history rebuild` lists all such folders)")
+            note(f"{text} (`inferometer history rebuild` lists all that cannot be read)")
         said.append(text)
 
     return count

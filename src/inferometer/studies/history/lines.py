@@ -1,6 +1,8 @@
 """Entries as JSON Lines and as CSV: exports, imports, and the results that no folder here holds.
 
-An import is refused whole where one line is no entry: half of a file would be a history nobody measured.
+An import is refused whole where one line is no entry: half of a file would be a history nobody measured. Of the file beside
+the index such lines are passed over with a note: a process that was killed while it wrote leaves a torn one, and the results
+in the other lines are in no other place.
 
 | refused             | limit                        |
 | ------------------- | ---------------------------- |
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from inferometer.documents.part import from_json, to_data
 from inferometer.errors import RecordError
 from inferometer.printable import json_text, printable
 from inferometer.studies.history.entries import fault
+from inferometer.studies.history.folders import Note
 
 LONGEST = 1 << 20
 MOST = 1_000_000
@@ -52,6 +56,28 @@ def exported(entries: Iterable[NumberedEntry]) -> Iterator[str]:
 
 def read(path: Path) -> list[HistoryEntry]:
     """The entries of a file of lines. Raises RecordError, which names the line."""
+    return [_entry(line, where) for line, where in _numbered(path)]
+
+
+def readable(path: Path, note: Note) -> list[HistoryEntry]:
+    """The entries of a file of our own, without the lines that are none: how many these are is noted, and what is wrong with
+    the first. Raises RecordError where the file cannot be read at all."""
+    found, wrong = [], list[str]()
+    for line, where in _numbered(path):
+        try:
+            found.append(_entry(line, where))
+        except RecordError as why:
+            wrong.append(str(why))
+    if wrong:
+        count = (
+            "1 line is no result and is" if len(wrong) == 1 else f"{len(wrong)} lines are no results and are"
+        )
+        note(f"not in the history: {path}: {count} passed over ({wrong[0]})")
+    return found
+
+
+def _numbered(path: Path) -> Iterator[tuple[bytes, str]]:
+    """The lines that are not blank, each with its place. Raises RecordError."""
     try:
         text = whole_file.read(path)
     except OSError as cause:
@@ -59,7 +85,9 @@ def read(path: Path) -> list[HistoryEntry]:
     lines = text.split(b"\n")
     if len(lines) > MOST:
         raise RecordError(f"{path}: has more than {MOST:,} lines")
-    return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield line, f"{path}:{number}"
 
 
 def _entry(line: bytes, where: str) -> HistoryEntry:
@@ -72,10 +100,24 @@ def _entry(line: bytes, where: str) -> HistoryEntry:
 
 
 def append(path: Path, entries: Iterable[HistoryEntry]) -> None:
-    """Add entries to a file of lines, in one write: those of two processes do not mix. Raises OSError."""
+    """Add entries to a file of lines, in one write: those of two processes do not mix. A line that was torn off before keeps
+    its place: the new ones begin behind a line feed. Raises OSError."""
     text = "".join(as_line(replace(one, folder=None)) for one in entries)
     if text:
-        whole_file.append(path, text)
+        whole_file.append(path, text if _ends_a_line(path) else f"\n{text}")
+
+
+def _ends_a_line(path: Path) -> bool:
+    """Whether what is added begins a line. What cannot be read is left to the writer's own error."""
+    try:
+        whole_file.check_regular(path)
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return True
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+    except OSError:
+        return True
 
 
 def table(entries: Iterable[NumberedEntry]) -> str:
