@@ -11,6 +11,7 @@ from histories import noisy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.documents.history import Scale
 from inferometer.judge.history.change_points import (
     SHORTEST,
     Permutations,
@@ -157,7 +158,7 @@ def test_a_lasting_change_stays_reported_and_is_no_part_of_the_noise() -> None:
     values = [*noisy(30, 1), *noisy(12, 2, level=108)]
     found = only(values)
     assert [(one.at, one.stands) for one in found.levels] == [(30, True)]
-    assert found.levels[0].change == pytest.approx(0.08, abs=0.02)
+    assert math.expm1(found.levels[0].change) == pytest.approx(0.08, abs=0.02)
     assert found.verdict == "worse"
     assert found.n == 11
     assert found.usual == pytest.approx(108, rel=0.02)
@@ -173,6 +174,8 @@ def test_holms_correction_is_over_all_deciding_figures() -> None:
     shown = examine([series(values), *(series(list(one.values), name=one.name, deciding=False) for one in others)],
                     Sensitivity())[0]  # fmt: skip
     assert (alone.verdict, found.verdict, shown.verdict) == ("worse", "no_difference", "worse")
+    assert found.detectable is not None
+    assert alone.detectable is not None
     assert found.detectable > alone.detectable
 
 
@@ -185,7 +188,44 @@ def test_figures_that_need_not_be_above_zero_keep_their_scale() -> None:
     assert [one.change for one in found] == pytest.approx([-40, 20])
     assert not matters(points, -0.9, 50.0, 0.01)
     assert matters(overhead, 0.2, 10.0, 0.01)
-    assert shown_change(points, 2.0) == 2.0
+    assert shown_change(points, 2.0, 50.0) == 2.0
+
+
+def ratio(values: list[float]) -> FigureFinding:
+    """What a rate shows, where more is better."""
+    return examine([FigureSeries("goodput", "more", "ratio", True, np.array(values))], Sensitivity())[0]
+
+
+def test_changes_of_a_ratio_are_shares_of_the_usual_value_also_where_a_result_was_0() -> None:
+    """Which has no logarithm: goodput of a VALID run in which nothing met its objectives."""
+    usual = [8.0, 8.1, 8.2] * 4
+    found = ratio([*usual, 0.0])
+    assert (found.change, found.verdict) == (-1.0, "worse")
+    assert all(0 < one < 0.1 for one in (found.noise, found.detectable) if one is not None)
+    once = ratio([*usual[:5], 0.0, *usual[5:], 7.0])
+    assert once.change == pytest.approx(7.0 / 8.1 - 1, abs=0.01)
+    (newest, _) = once.recent
+    assert shown_change(once.series, newest.change, newest.usual) == once.change
+    levels = ratio([*[0.0, *[8.0, 8.1, 8.2] * 8], *[4.0, 4.1, 4.2] * 4])
+    (level,) = levels.levels
+    assert shown_change(levels.series, level.change, level.usual) == pytest.approx(-0.5, abs=0.02)
+
+
+def test_there_is_no_share_of_0() -> None:
+    """What was always 0 and no longer is has changed, by no percentage."""
+    found = ratio([*[0.0] * 10, 5.0])
+    assert (found.usual, found.change, found.noise, found.detectable) == (0.0, None, None, None)
+    assert found.verdict == "better"
+
+
+@pytest.mark.parametrize("scale", ["ratio", "points", "difference"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_figures_of_any_size_give_finite_answers(scale: Scale, sign: float) -> None:
+    """Up to the largest and down to the smallest that an entry may have."""
+    values = np.array([*[1e100, 5e-324] * 12, sign * 1e100])
+    found = examine([FigureSeries("x", "less", scale, True, values)], Sensitivity())[0]
+    numbers = [found.usual, *found.expected, found.change, found.noise, found.detectable]
+    assert all(math.isfinite(one) for one in numbers if one is not None)
 
 
 def test_the_variance_of_the_middle_three_of_five_is_that_of_normal_values() -> None:

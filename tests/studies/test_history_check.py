@@ -11,7 +11,10 @@ from msgspec.structs import replace
 from inferometer.documents.history import HistoryCheck, NumberedEntry
 from inferometer.errors import PlanError
 from inferometer.judge.history.regression import LEAST, Sensitivity
+from inferometer.report.figures import moment
+from inferometer.report.history import words
 from inferometer.studies.history.check import EXIT_CODES, Question, check
+from inferometer.studies.history.entries import instant
 from inferometer.studies.history.trend import trend
 
 
@@ -205,3 +208,57 @@ def test_a_trend_is_of_comparable_results_and_marks_changes() -> None:
     assert len(trend(made, "ttft_p50", None, (), last=7).points) == 7
     with pytest.raises(PlanError, match="there are ttft_p50"):
         trend(made, "ttft", None, ())
+
+
+def test_a_result_dated_ahead_does_not_hide_those_that_are_newer() -> None:
+    """It would stay the newest for ever. What came later and is not newer by its date is named."""
+    made = [*history([*noisy(12), 100.0]), NumberedEntry(14, entry(14, {"ttft_p50": 150.0}))]
+    made[12] = changed(made[12], started="2099-01-01T00:00:00Z")
+    now = instant(made[13].entry) + 60
+    found = check(made, Question(now=now))
+    assert (outcome(found), found.results[0].number, found.results[0].later) == (("regression", 6), 14, ())
+    blind = check(made, Question())
+    assert (blind.outcome, blind.results[0].number, blind.results[0].later) == ("no_regression", 13, (14,))
+    assert "14. Name one to check it." in "".join(words.remarks(blind.results[0], blind.method))
+    assert check(made, Question(number=12, now=now)).results[0].later == ()
+    assert check(made, Question(number=13, now=now)).results[0].later == (14,)
+
+
+def test_a_misspelt_condition_to_ignore_is_refused_with_the_one_meant() -> None:
+    """It would be ignored itself; one that no result declares is known."""
+    made = history([*noisy(12), 115.0])
+    for key, near in (("sut.acelerator", "did you mean sut.accelerator"), ("colour", "no result has")):
+        with pytest.raises(PlanError, match=near):
+            check(made, Question(ignored=(key,)))
+        with pytest.raises(PlanError, match=near):
+            trend(made, "ttft_p50", None, (key,))
+    assert check(made, Question(ignored=("sut.model",))).outcome == "regression"
+
+
+def test_a_check_says_how_many_results_it_uses() -> None:
+    """Of those that are comparable, the newest ones."""
+    (found,) = check(history(noisy(61)), Question()).results
+    assert words.against(found).startswith("Against at most 30 of 60 comparable VALID results before it")
+    (found,) = check(history(noisy(13)), Question()).results
+    assert words.against(found).startswith("Against 12 comparable VALID results before it")
+
+
+def test_changes_of_a_figure_that_was_0_are_shares_in_words_too() -> None:
+    """Absolute changes are not percentages."""
+    usual = [8.0, 8.1, 8.2] * 4
+    made = history([*usual[:5], 0.0, *usual[5:], 4.05], "goodput")
+    made = [
+        changed(one, figures=tuple(replace(each, better="more") for each in one.entry.figures))
+        for one in made
+    ]
+    figure = check(made, Question()).results[0].figures[0]
+    assert figure.change == pytest.approx(-0.5, abs=0.01)
+    assert words.change(figure.change, figure.scale, figure.unit).endswith(" %")
+    assert "the newest result: \u221250 %" in words.recent(figure)
+
+
+def test_instants_are_shown_in_utc_whatever_their_offset() -> None:
+    """What is no instant is shown as it is written."""
+    assert moment("2026-08-01T10:11:12+14:00") == "2026-07-31 20:11:12 UTC"
+    assert moment("2026-08-01T10:11:12.5Z") == "2026-08-01 10:11:12 UTC"
+    assert moment("0001-01-01T00:00:00+14:00").startswith("0001-01-01")

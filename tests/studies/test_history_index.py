@@ -21,6 +21,7 @@ from inferometer.studies.history import keeping, lines
 from inferometer.studies.history.index import Damaged, Index, set_aside
 
 NOW = 1_767_225_600_000_000_000
+NOW_S = NOW / 1e9 + 30 * 86_400
 
 
 def kept(path: Path) -> list[HistoryEntry]:
@@ -369,7 +370,7 @@ def test_lines_are_read_back_the_same(tmp_path: Path) -> None:
     entries = [entry(1, {"ttft_p50": 1.25}), entry(2, {"x": 2.0}, name="\u202e`<script>\x1b[31m")]
     lines.append(tmp_path / "x.jsonl", entries[:1])
     lines.append(tmp_path / "x.jsonl", entries[1:])
-    assert lines.read(tmp_path / "x.jsonl") == [replace(one, folder=None) for one in entries]
+    assert lines.read(tmp_path / "x.jsonl", NOW_S) == [replace(one, folder=None) for one in entries]
     assert (tmp_path / "x.jsonl").read_text().isprintable() is False  # its line breaks, and nothing else
     assert all(line.isprintable() for line in (tmp_path / "x.jsonl").read_text().splitlines())
 
@@ -389,6 +390,8 @@ GOOD = lines.as_line(entry(1, {"ttft_p50": 1.0}))
         (GOOD.replace('"seed"', '"colour"'), "colour"),
         (GOOD.replace("2026-01-02T00:00:00Z", "yesterday"), "no instant"),
         (GOOD.replace('"value": 1.0', '"value": 1e999'), "no finite number"),
+        (GOOD.replace("2026-01-02T", "2099-01-02T"), "dated 2099-.* ahead of this machine's clock"),
+        (GOOD.replace('"value": 1.0', '"value": 1.7e308'), "of 1e\\+100 at most"),
         (GOOD.replace('"ci95": [0.9, 1.1]', '"ci95": [2, 1]'), "no figure"),
         (GOOD[: -len("]}\n")] + ", " + GOOD[GOOD.index('"figures": [') + len('"figures": [') :], "twice"),
         ("x" * (lines.LONGEST + 1), "longer than 1 MiB"),
@@ -400,16 +403,17 @@ def test_a_line_that_is_no_result_is_named_and_nothing_is_imported(
     """The file and the number of the line."""
     (tmp_path / "there.jsonl").write_text(f"{GOOD}\n{bad}\n")
     with pytest.raises(RecordError, match=words) as found:
-        lines.read(tmp_path / "there.jsonl")
+        lines.read(tmp_path / "there.jsonl", NOW_S)
     assert f"{tmp_path / 'there.jsonl'}:3: " in str(found.value)
 
 
-def test_a_table_has_a_row_for_each_figure_and_no_formula() -> None:
+@pytest.mark.parametrize("sign", list("=+-@\uff1d\uff0b\uff0d\uff20"))
+def test_a_table_has_a_row_for_each_figure_and_no_formula(sign: str) -> None:
     """As spreadsheets read it."""
     made = history([1.0, 2.0])
-    vile = replace(made[0], entry=replace(made[0].entry, name="=cmd|' /C calc'!A1"))
+    vile = replace(made[0], entry=replace(made[0].entry, name=f"{sign}cmd|' /C calc'!A1"))
     rows = lines.table([vile, made[1]]).split("\r\n")
     assert rows[0] == ",".join(lines.COLUMNS)
     assert len(rows) == 4
-    assert ",'=cmd|' /C calc'!A1," in rows[1]
+    assert f",'{sign}cmd|' /C calc'!A1," in rows[1]
     assert rows[2].endswith(",ttft_p50,ms,less,2.0,1.8,2.2")

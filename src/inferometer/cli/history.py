@@ -259,7 +259,7 @@ def check_command(
     if problems:
         raise PlanError(problems)
     sensitivity = Sensitivity(threshold / 100, last=last, seed=seed)
-    question = Question(number, kind, metrics, start, ignored, sensitivity)  # type: ignore[arg-type]  # one of KINDS
+    question = Question(number, kind, metrics, start, ignored, sensitivity, time.time())  # type: ignore[arg-type]  # one of KINDS
     document = check(_entries(index), question)
     if as_json:
         say_json(to_data(document))
@@ -319,9 +319,10 @@ def import_command(file: Path, index: Path) -> int:
     from inferometer.studies.history.keeping import remember_lines
     from inferometer.studies.history.lines import read
 
-    entries = read(file)
+    now = time.time_ns()
+    entries = read(file, now / 1e9)
     _folder(index)
-    new = remember_lines(index, entries, time.time_ns(), tell)
+    new = remember_lines(index, entries, now, tell)
     say(f"{new} of {len(entries)} results were new")
     return 0
 

@@ -76,23 +76,23 @@ class NumberedEntry(Part, frozen=True):
 
 
 class RecentResults(Part, frozen=True):
-    """The newest `k` results against the `n` before them. `change`: on the figure's scale, positive where it grew; `p`:
-    two-sided; `p_holm`: after Holm's correction."""
+    """The newest `k` results against the `n` before them. `change`: on the figure's scale, positive where it grew, None: a
+    share of 0; `p`: two-sided; `p_holm`: after Holm's correction."""
 
     k: int
     n: int
-    change: float
+    change: float | None
     p: float
     p_holm: float
 
 
 class ChangePoint(Part, frozen=True):
-    """Where a figure's level changed. `first`: the number of the first result after it; `change`: between the levels; `p`: of
-    the permutation test; `stands`: it is the last one, and recent enough to decide."""
+    """Where a figure's level changed. `first`: the number of the first result after it; `change`: between the levels, None: a
+    share of 0; `p`: of the permutation test; `stands`: it is the last one, and recent enough to decide."""
 
     figure: str
     first: int
-    change: float
+    change: float | None
     p: float
     better: bool
     stands: bool
@@ -101,8 +101,9 @@ class ChangePoint(Part, frozen=True):
 class CheckedFigure(Part, frozen=True):
     """A figure of the result that was checked. `usual`: the centre of the results before; `expected`: the 95 % interval of one
     new result; `change`: of the newest result from the usual; `noise`: the standard deviation between results, on the figure's
-    scale; `detectable`: the change of one result that the test would have found four times out of five; `outliers`: results
-    without a say in the noise; `elsewhere`: comparable results that measured it at other absolute loads, and are left out."""
+    scale; `detectable`: the change of one result that the test would have found four times out of five; these three are None
+    where they were a share of 0; `outliers`: results without a say in the noise; `elsewhere`: comparable results that measured
+    it at other absolute loads, and are left out."""
 
     name: str
     title: str
@@ -140,7 +141,9 @@ class VersionChange(Part, frozen=True):
 
 
 class CheckedResult(Part, frozen=True):
-    """One result that was checked. `compared`: numbers of the results it stands against, oldest first; `too_little`: why no
+    """One result that was checked. `compared`: numbers of the comparable results before it, oldest first, of which each figure
+    uses the newest that measured it; `later`: numbers of results of its kind that came to the index after it, although they are
+    not newer by their dates, or dated ahead of now; `too_little`: why no
     claim is possible (`loads`: there would be enough results, but their loads are others), None: one is; `same_requests`: all
     sent the same requests, None: not known."""
 
@@ -151,6 +154,7 @@ class CheckedResult(Part, frozen=True):
     started: str
     verdict: RunStatus | Outcome
     compared: tuple[int, ...]
+    later: tuple[int, ...]
     incomparable: tuple[Incomparable, ...]
     same_requests: bool | None
     versions: tuple[VersionChange, ...]

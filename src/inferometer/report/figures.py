@@ -14,10 +14,12 @@ whole; thousands are set apart from 10 000 on (ISO 80000-1, 7.3.1); an absent nu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from inferometer.documents.summary import Summary
@@ -128,9 +130,13 @@ def size(value: float | None) -> str:
 
 
 def moment(text: str | None) -> str:
-    """An ISO instant with its `T` and fraction taken out: `2026-08-01 10:11:12 UTC`."""
+    """An ISO instant in UTC, with its `T` and fraction taken out: `2026-08-01 10:11:12 UTC`."""
     if not text:
         return ABSENT
+    with contextlib.suppress(ValueError, OverflowError):  # else it is shown as it is written
+        at = datetime.fromisoformat(text)
+        if at.utcoffset():
+            text = at.astimezone(UTC).replace(tzinfo=None).isoformat()
     date, _, clock = text.partition("T")
     return clean(f"{date} {clock.split('.')[0].removesuffix('Z')} UTC")
 

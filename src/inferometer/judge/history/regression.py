@@ -53,6 +53,8 @@ TRIMMED = {1: 1.0, 5: 0.2271}
 FAR = 8.0
 MAD_TO_SD = 1.4826
 MOST_OUTLIERS = 0.2
+STEEPEST = 700.0
+"""Largest logarithm that is taken back: e to the 710 is no number of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,12 @@ class Sensitivity:
 
 @dataclass(slots=True)
 class RecentChange:
-    """The newest k results against the n before them: the change on the scale that adds up, and its p."""
+    """The newest k results against the n before them: the mean of these and the change, on the scale that adds up, and its
+    p."""
 
     k: int
     n: int
+    usual: float
     change: float
     p: float
     p_holm: float = 1.0
@@ -90,10 +94,11 @@ class RecentChange:
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """A change point: the place of the first result after it, the change of level as `FigureFinding` has it, its p, and whether
-    it is the last one and recent."""
+    """A change point: the place of the first result after it, the level before and the change of level on the scale that adds
+    up, its p, and whether it is the last one and recent."""
 
     at: int
+    usual: float
     change: float
     p: float
     stands: bool
@@ -102,15 +107,15 @@ class LevelChange:
 @dataclass(slots=True)
 class FigureFinding:
     """What a series shows. `usual`, `expected` in the figure's unit; `change`, `noise`, `detectable` on its scale: shares of
-    `usual` for a ratio, percentage points, or the figure's unit."""
+    `usual` for a ratio (None where that is 0), percentage points, or the figure's unit."""
 
     series: FigureSeries
     n: int
     usual: float
     expected: Interval
-    change: float
-    noise: float
-    detectable: float
+    change: float | None
+    noise: float | None
+    detectable: float | None
     outliers: int
     recent: list[RecentChange]
     levels: list[LevelChange] = field(default_factory=list)
@@ -133,20 +138,27 @@ def examine(series: Sequence[FigureSeries], sensitivity: Sensitivity) -> list[Fi
     return found
 
 
-def shown_change(series: FigureSeries, change: float) -> float:
-    """A change on the scale that adds up, as it is shown: a share of one for a ratio."""
-    return math.expm1(change) if _logarithmic(series) else change
+def shown_change(series: FigureSeries, change: float, usual: float) -> float | None:
+    """A change from `usual`, both on the scale that adds up, as it is shown: a share of one for a ratio. None: a ratio has no
+    share of 0."""
+    if series.scale != "ratio":
+        return change
+    if _logarithmic(series):
+        return math.expm1(min(change, STEEPEST))
+    share = change / abs(usual) if usual else math.inf
+    return share if math.isfinite(share) else None
 
 
 def matters(series: FigureSeries, change: float, usual: float, threshold: float) -> bool:
-    """Whether a change, as it is shown, is larger than the threshold: of the usual value, or percentage points."""
+    """Whether a change, both on the scale that adds up, is larger than the threshold: of the usual value, or percentage
+    points."""
     if _logarithmic(series):
-        return abs(change) > threshold
+        return abs(math.expm1(min(change, STEEPEST))) > threshold
     return abs(change) > threshold * (100 if series.scale == "points" else abs(usual))
 
 
 def is_better(series: FigureSeries, change: float) -> bool:
-    """Whether a change is for the better."""
+    """Whether a change is for the better, on the scale that adds up."""
     return (change > 0) is (series.better == "more")
 
 
@@ -159,7 +171,7 @@ def _added(series: FigureSeries) -> Floats:
 
 
 def _back(series: FigureSeries, value: float) -> float:
-    return math.exp(value) if _logarithmic(series) else value
+    return math.exp(min(value, STEEPEST)) if _logarithmic(series) else value
 
 
 def _finding(
@@ -177,9 +189,9 @@ def _finding(
         n=n,
         usual=_back(series, centre),
         expected=(_back(series, centre - half), _back(series, centre + half)),
-        change=shown_change(series, float(values[-1]) - centre),
-        noise=shown_change(series, noise),
-        detectable=shown_change(series, detectable(error, n - 1, ALPHA / tests)),
+        change=shown_change(series, float(values[-1]) - centre, centre),
+        noise=shown_change(series, noise, centre),
+        detectable=shown_change(series, detectable(error, n - 1, ALPHA / tests), centre),
         outliers=len(before) - n,
         recent=[
             _recent(values, k, start, sensitivity) for k in RECENT if len(values) - k >= sensitivity.least
@@ -217,12 +229,13 @@ def _recent(values: Floats, k: int, start: int, sensitivity: Sensitivity) -> Rec
     kept = settled(_before(values, k, start, sensitivity))
     n, newest = len(kept), np.sort(values[-k:])
     centre = float(newest[k // 5 : k - k // 5].mean())
-    change = centre - float(kept.mean())
+    usual = float(kept.mean())
+    change = centre - usual
     error = _spread(kept) * math.sqrt(TRIMMED[k] + 1 / n)
     if error == 0:  # nothing ever differed: a change is certain, or there is none
         same = abs(change) <= 1e-12 * abs(centre)
-        return RecentChange(k, n, 0.0 if same else change, 1.0 if same else 0.0)
-    return RecentChange(k, n, change, 2 * float(special.stdtr(n - 1, -abs(change) / error)))
+        return RecentChange(k, n, usual, 0.0 if same else change, 1.0 if same else 0.0)
+    return RecentChange(k, n, usual, change, 2 * float(special.stdtr(n - 1, -abs(change) / error)))
 
 
 def _levels(series: FigureSeries, sensitivity: Sensitivity, family: int) -> list[LevelChange]:
@@ -236,17 +249,17 @@ def _levels(series: FigureSeries, sensitivity: Sensitivity, family: int) -> list
     found = []
     for number, split in enumerate(splits):
         before, after = values[edges[number] : split.at], values[split.at : edges[number + 2]]
-        change = shown_change(series, float(np.median(after) - np.median(before)))
+        usual = float(np.median(before))
         stands = number == len(splits) - 1 and len(values) - split.at <= sensitivity.last
-        found.append(LevelChange(first + split.at, change, split.p, stands))
+        found.append(LevelChange(first + split.at, usual, float(np.median(after)) - usual, split.p, stands))
     return found
 
 
 def _verdict(finding: FigureFinding, sensitivity: Sensitivity) -> FigureVerdict:
     series, threshold = finding.series, sensitivity.threshold
-    changes = [shown_change(series, one.change) for one in finding.recent if one.p_holm < ALPHA]
-    changes += [one.change for one in finding.levels if one.stands]
-    found = [one for one in changes if matters(series, one, finding.usual, threshold)]
+    changes = [(one.change, one.usual) for one in finding.recent if one.p_holm < ALPHA]
+    changes += [(one.change, one.usual) for one in finding.levels if one.stands]
+    found = [change for change, usual in changes if matters(series, change, usual, threshold)]
     if not found:
         return "no_difference"
     # What is worse now outweighs what was better.

@@ -92,7 +92,9 @@ def against(one: CheckedResult) -> str:
         return "No comparable VALID result before it."
     count = len(one.compared)
     plural = "s" if count > 1 else ""
-    line = f"Against {count} comparable VALID result{plural} before it (entries {_ranges(one.compared)})"
+    line = f"{count} comparable VALID result{plural} before it (entries {_ranges(one.compared)})"
+    used = max((each.n + each.outliers for each in one.figures if each.usual is not None), default=count)
+    line = f"Against {line}" if used >= count else f"Against at most {used} of {line}"
     seeds = {
         True: "; all sent the same requests",
         False: "; seeds differ, which is part of the noise",
@@ -114,6 +116,11 @@ def remarks(one: CheckedResult, method: CheckMethod) -> Iterator[str]:
         elsewhere = max((each.elsewhere for each in one.figures if each.deciding), default=0)
         facts = {"verdict": one.verdict, "n": n or "no", "least": method.least, "elsewhere": elsewhere}
         yield f"No claim: {_WHY[one.too_little].format(**facts)}."
+    if one.later:
+        yield (
+            f"Entries that came to the index later are not newer by their dates, or are dated ahead of now: "
+            f"{_ranges(one.later)}. Name one to check it."
+        )
     for other in one.incomparable:
         why = ", ".join(map(clean, other.keys)) or "not VALID, or interrupted"
         yield f"Entry {other.number} is left out: {'differs in ' if other.keys else ''}{why}."
@@ -141,8 +148,9 @@ def level_change(one: ChangePoint, figures: dict[str, CheckedFigure]) -> str:
     about = figures[one.figure]
     word = "better" if one.better else "worse"
     stands = "" if one.stands else "; it is not the last change, or not recent, and decides nothing"
+    by = "from 0" if one.change is None else f"by {change(one.change, about.scale, about.unit)}"
     return (
-        f"{clean(one.figure)}: the level changed at entry {one.first} by {change(one.change, about.scale, about.unit)} "
+        f"{clean(one.figure)}: the level changed at entry {one.first} {by} "
         f"({word}, p {figure(one.p, 2)}){stands}."
     )
 

@@ -30,6 +30,7 @@ from inferometer.judge.history import regression
 from inferometer.judge.history.regression import FigureFinding, FigureSeries, Sensitivity
 from inferometer.studies.history import selection
 from inferometer.studies.history.conditions import UNDECLARED
+from inferometer.studies.history.entries import ahead
 
 EXIT_CODES: dict[CheckOutcome, int] = {"no_regression": 0, "too_little": 4, "regression": 6}
 CHECKED: tuple[EntryKind, ...] = ("run", "test", "bench")
@@ -41,8 +42,8 @@ MOST_LISTED = 10
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked. `number`: which entry, None: all of the newest result; `metrics`: what decides, () for the usual;
-    `start`: the first entry of the history that counts; `ignored`: conditions that need not agree; `long` to `seed`: see
-    Sensitivity."""
+    `start`: the first entry of the history that counts; `ignored`: conditions that need not agree; `now`: seconds since the
+    epoch, None: no result is too new."""
 
     number: int | None = None
     kind: EntryKind | None = None
@@ -50,6 +51,7 @@ class Question:
     start: int | None = None
     ignored: tuple[str, ...] = ()
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    now: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,16 @@ class _Subject:
     at: NumberedEntry
     before: list[NumberedEntry]
     incomparable: list[Incomparable]
+    later: tuple[int, ...]
     series: dict[str, _Series] = field(default_factory=dict)
     short: list[CheckedFigure] = field(default_factory=list)
 
 
 def check(entries: Sequence[NumberedEntry], question: Question) -> HistoryCheck:
-    """The check. Raises PlanError for entries and figures that there are not."""
+    """The check. Raises PlanError for entries, figures and conditions that there are not."""
     subjects = [_subject(one, entries, question) for one in _subjects(entries, question)]
     _known_metrics(subjects, question)
+    selection.known_conditions(entries, question.ignored)
     for number, subject in enumerate(subjects):
         if selection.usable(subject.at.entry):
             _collect(subject, str(number), question)
@@ -102,6 +106,8 @@ def _subjects(entries: Sequence[NumberedEntry], question: Question) -> list[Numb
         return [one]
     kinds = CHECKED if question.kind is None else (question.kind,)
     found = selection.Filters().of(one for one in entries if one.entry.kind in kinds)
+    now = question.now
+    found = [one for one in found if now is None or not ahead(one.entry, now)]
     if not found:
         raise PlanError([Problem("history", "holds no result that can be checked")])
     newest = found[-1].entry
@@ -111,9 +117,12 @@ def _subjects(entries: Sequence[NumberedEntry], question: Question) -> list[Numb
 def _subject(one: NumberedEntry, entries: Sequence[NumberedEntry], question: Question) -> _Subject:
     before: list[NumberedEntry] = []
     apart: list[Incomparable] = []
-    for other in selection.same_kind(one, entries):
-        if other.number == one.number:
-            break
+    alike = selection.same_kind(one, entries)
+    place = next(at for at, other in enumerate(alike) if other.number == one.number)
+    later = [other.number for other in alike if other.number > one.number]
+    if question.number is not None:  # those that began after it are no news then
+        later = [other.number for other in alike[:place] if other.number > one.number]
+    for other in alike[:place]:
         if question.start is not None and other.number < question.start:
             continue
         keys = selection.differing(one.entry.conditions, other.entry.conditions, question.ignored)
@@ -121,7 +130,7 @@ def _subject(one: NumberedEntry, entries: Sequence[NumberedEntry], question: Que
             apart.append(Incomparable(other.number, keys))
         else:
             before.append(other)
-    return _Subject(one, before, apart)
+    return _Subject(one, before, apart, tuple(sorted(later)))
 
 
 def _known_metrics(subjects: Sequence[_Subject], question: Question) -> None:
@@ -202,6 +211,7 @@ def _result(subject: _Subject, found: dict[str, FigureFinding], least: int) -> C
         started=entry.started,
         verdict=entry.verdict,
         compared=tuple(one.number for one in subject.before),
+        later=subject.later,
         incomparable=tuple(subject.incomparable[-MOST_LISTED:]),
         same_requests=None if None in prints or not subject.before else len(prints) == 1,
         versions=tuple(_versions(subject)),
@@ -244,7 +254,13 @@ def _figure(one: _Series, found: FigureFinding) -> CheckedFigure:
         outliers=found.outliers,
         elsewhere=one.elsewhere,
         recent=tuple(
-            RecentResults(each.k, each.n, regression.shown_change(series, each.change), each.p, each.p_holm)
+            RecentResults(
+                each.k,
+                each.n,
+                regression.shown_change(series, each.change, each.usual),
+                each.p,
+                each.p_holm,
+            )
             for each in found.recent
         ),
         verdict=found.verdict,
@@ -254,8 +270,8 @@ def _figure(one: _Series, found: FigureFinding) -> CheckedFigure:
 def _changes(one: _Series, found: FigureFinding) -> Iterator[ChangePoint]:
     for level in found.levels:
         better = regression.is_better(found.series, level.change)
-        first = one.at[level.at].number
-        yield ChangePoint(one.about.name, first, level.change, level.p, better, level.stands)
+        change = regression.shown_change(found.series, level.change, level.usual)
+        yield ChangePoint(one.about.name, one.at[level.at].number, change, level.p, better, level.stands)
 
 
 def _versions(subject: _Subject) -> Iterator[VersionChange]:

@@ -36,6 +36,9 @@ from inferometer.studies.history import conditions
 
 SHOWN = ("p50", "p99")
 """Statistics of a run's metrics that are kept."""
+LARGEST = 1e100
+"""Of a figure: sums and squares of what is larger are no numbers."""
+DAY_S = 86_400
 AnyComparison = ComparisonDocument | CampaignComparison | BenchComparison
 _BENCH: Mapping[Ranked, tuple[str, str]] = {
     "tok_per_sec": ("Output speed", "tok/s"),
@@ -158,6 +161,12 @@ def instant(entry: HistoryEntry) -> float:
     return datetime.fromisoformat(entry.started).timestamp()
 
 
+def ahead(entry: HistoryEntry, now: float) -> bool:
+    """Whether it is dated further ahead of now (seconds since the epoch) than clocks and time zones explain: it would stay the
+    newest result, and hide those that are."""
+    return instant(entry) > now + DAY_S
+
+
 def fault(entry: HistoryEntry) -> str | None:
     """What no result can have, in words that follow the entry's place; None: it is sound. Others write entries too."""
     try:
@@ -166,9 +175,11 @@ def fault(entry: HistoryEntry) -> str | None:
         return f"{entry.started[:40]!r} is no instant"
     for one in entry.figures:
         ends = (one.value, *(one.ci95 or ()))
-        if not all(map(math.isfinite, ends)) or (one.ci95 is not None and one.ci95[0] > one.ci95[1]):
-            return f"{one.name[:40]!r} is no figure with an interval"
-        if not all(math.isfinite(load) and load >= 0 for load in one.loads):
+        if not all(abs(end) <= LARGEST for end in ends) or (
+            one.ci95 is not None and one.ci95[0] > one.ci95[1]
+        ):
+            return f"{one.name[:40]!r} is no figure with an interval, of {LARGEST:g} at most"
+        if not all(0 <= load <= LARGEST for load in one.loads):
             return f"{one.name[:40]!r} has a load that is none"
     names = [one.name for one in entry.figures]
     return "names a figure twice" if len(set(names)) < len(names) else None

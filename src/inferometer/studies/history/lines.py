@@ -10,6 +10,7 @@ in the other lines are in no other place.
 | a line              | LONGEST bytes                |
 | lines               | MOST                         |
 | members             | those of an entry, all of them, of their types |
+| an instant          | a day ahead of now           |
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from inferometer import whole_file
 from inferometer.documents.history import ENTRY_SCHEMA, HistoryEntry, NumberedEntry
 from inferometer.documents.part import from_json, to_data
 from inferometer.errors import RecordError
-from inferometer.printable import json_text, printable
-from inferometer.studies.history.entries import fault
+from inferometer.printable import json_text, printable, printable_cell
+from inferometer.studies.history.entries import ahead, fault
 from inferometer.studies.history.folders import Note
 
 LONGEST = 1 << 20
@@ -54,9 +55,15 @@ def exported(entries: Iterable[NumberedEntry]) -> Iterator[str]:
     return (as_line(replace(one.entry, folder=None)) for one in entries)
 
 
-def read(path: Path) -> list[HistoryEntry]:
-    """The entries of a file of lines. Raises RecordError, which names the line."""
-    return [_entry(line, where) for line, where in _numbered(path)]
+def read(path: Path, now: float) -> list[HistoryEntry]:
+    """The entries of a file of lines. `now`: seconds since the epoch. Raises RecordError, which names the line."""
+    found = []
+    for line, where in _numbered(path):
+        entry = _entry(line, where)
+        if ahead(entry, now):
+            raise RecordError(f"{where}: is dated {entry.started[:40]}, ahead of this machine's clock")
+        found.append(entry)
+    return found
 
 
 def readable(path: Path, note: Note) -> list[HistoryEntry]:
@@ -143,5 +150,4 @@ def table(entries: Iterable[NumberedEntry]) -> str:
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = printable(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return printable_cell(printable(value))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.history import EntryKind, HistoryEntry, HistoryFigure, NumberedEntry
 from inferometer.errors import PlanError, Problem
+from inferometer.studies.history.conditions import UNDECLARED
 from inferometer.studies.history.entries import instant
 
 
@@ -55,6 +57,18 @@ def differing(one: Mapping[str, str], other: Mapping[str, str], ignored: Collect
     return tuple(
         key for key in sorted({*one, *other}) if key not in ignored and one.get(key) != other.get(key)
     )
+
+
+def known_conditions(entries: Iterable[NumberedEntry], ignored: Sequence[str]) -> None:
+    """That each condition to ignore is one of some result: a misspelt one would be ignored itself. Raises PlanError."""
+    if not ignored:
+        return
+    known = {*UNDECLARED, *(key for one in entries for key in one.entry.conditions)}
+    for key in ignored:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise PlanError([Problem("--ignore", f"no result has a condition {key[:60]!r}{hint}")])
 
 
 def usable(entry: HistoryEntry) -> bool:

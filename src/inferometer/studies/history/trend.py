@@ -26,6 +26,7 @@ def trend(
     subject = selection.newest_with(name, chosen)
     about = selection.figure_of(subject.entry, name)
     assert about is not None
+    selection.known_conditions(entries, ignored)
     points, left, elsewhere = [], 0, 0
     for one in selection.same_kind(subject, entries):
         found = next((each for each in one.entry.figures if each.name == about.name), None)
