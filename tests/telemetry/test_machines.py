@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASON
 from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
 from inferometer.telemetry.metrics.series import collect
 from inferometer.telemetry.power.meters import open_meter
-from inferometer.telemetry.power.readings import Meter, MeterFailed, PowerReading
+from inferometer.telemetry.power.readings import FailureCode, Meter, MeterFailed, PowerReading
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "machines"
 
@@ -292,6 +293,55 @@ def test_a_meter_that_fails_says_why_and_is_read_again() -> None:
     assert only(found, "energy_range") == [9.0, 9.0]
     (failed,) = found.of("meter_failed")
     assert (failed.labels["code"], failed.labels["words"]) == ("vanished", 'planted: it said "no"')
+
+
+SECRETS = ("hunter2", "secret-dir", "corp-host", "bobs-office", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "command:/home/alice/secret-dir/read-meter --pin hunter2",
+        f"command:{sys.executable} -c 'import sys; sys.exit(\"token=hunter2 at corp-host\")'",
+        f"command:{sys.executable} -c 'print(\"hunter2\")'",
+        "http://plug-in-bobs-office.invalid/hunter2",
+        "http://127.0.0.1:9/hunter2",
+    ],
+)
+def test_what_others_read_of_a_failing_meter_are_fixed_words(spec: str) -> None:
+    """Law: paths, arguments, what a command said and names of hosts stay on the meter's machine, where each is told once."""
+    told: list[str] = []
+    (parts,) = opened([spec], patience_s=20.0, tell=told.append)
+    body = ""
+    for _ in range(2):
+        text = Text()
+        parts(text)
+        body += str(text)
+    assert "inferometer_host_power_meter_failed" in body or "meter_failed" in body
+    assert not [one for one in SECRETS if one in body]
+    assert len(told) == 1
+    assert any(one in told[0] for one in SECRETS)
+
+
+@pytest.mark.parametrize("code", get_args(FailureCode))
+def test_every_code_of_a_failure_has_words_for_others(code: FailureCode) -> None:
+    """Law: none falls back to what the meter said."""
+    part = MeterPart("x", lambda _: Planted([MeterFailed("planted", code, "hunter2")]), tell=lambda _: None)
+    text = Text()
+    part(text)
+    assert f'code="{code}"' in str(text)
+    assert "hunter2" not in str(text)
+
+
+def test_a_wall_meters_host_is_not_shown_to_others() -> None:
+    """Law: its reading is, under a name that says nothing; other devices keep theirs."""
+    for meter, device in (("http", "meter"), ("nvml", "plug-in-bobs-office")):
+        reading = PowerReading(meter, "machine", "plug-in-bobs-office", 40.0)
+        part = MeterPart("x", lambda _, reading=reading: Planted([(reading,)]), tell=lambda _: None)  # type: ignore[misc]
+        text = Text()
+        part(text)
+        (power,) = tracks_of(str(text)).of("power")
+        assert power.labels["device"] == device
 
 
 def test_two_meters_of_one_kind_are_told_apart() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from inferometer.cli.command import GroupedOption, Lists
-from inferometer.cli.outlet import say
+from inferometer.cli.outlet import say, tell
 
 PORT = 9401
 
@@ -23,7 +23,7 @@ def command() -> None:
     "serve",
     cls=Lists,
     short_help="Serve the readings over HTTP.",
-    exits="0 ended by Ctrl-C, 2 usage, 71 the address cannot be used",
+    exits="0 ended by Ctrl-C, 2 usage, or the address cannot be used",
     examples=(
         "inferometer telemetry serve --power auto",
         "inferometer telemetry serve --host 10.0.0.7 --token-env TELEMETRY_TOKEN --process 4242",
@@ -83,7 +83,7 @@ def serve(
     except ValueError as wrong:
         raise click.UsageError(f"--power: {wrong}") from None
     roles = {"engine": list(processes)} if processes else {}
-    machine = LocalMachine(this_machine(), roles, opened(meters))
+    machine = LocalMachine(this_machine(), roles, opened(meters, tell=tell))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no meter's command is left behind
     with Agent(host, port, machine.text, token) as agent:
         say(f"readings of this machine: http://{place}:{agent.server_address[1]}/metrics (Ctrl-C ends)")

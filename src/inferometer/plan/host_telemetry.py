@@ -30,7 +30,7 @@ def _meter(text: str) -> str:
         )
     if secrets_of(meter):
         raise ValueError(
-            "must have no password, and a plan is saved to disk: read the meter by command:COMMAND"
+            "must hold no user or password, since a plan is saved: read the meter by command:COMMAND, such as curl -s -n URL"
         )
     parts = urlsplit(meter)
     target = parts.path + parts.query

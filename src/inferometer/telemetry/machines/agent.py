@@ -6,8 +6,9 @@
 | without the token, if there is one | 401                                                           |
 | another path, another method    | 404, 501                                                          |
 
-It shows what an administrator's monitoring shows: loads, memory, heat, power; no command lines, users or host names. Requests
-that come within FRESH_S of a reading get that one, so that a storm of them is not itself the load that is read.
+It shows what an administrator's monitoring shows: loads, memory, heat, power; no command lines, users or host names, nor what
+failed meters said (meters.py). Requests that come within FRESH_S of a reading get that one, so that a storm of them is not
+itself the load that is read.
 
 MOST_REQUESTS connections are served at a time. A request has TIMEOUT_S until the end of its head, however its bytes come, and
 the answer as long again. Where all places are taken, the connection that has waited longest for a head gives its own to the

@@ -2,12 +2,17 @@
 
 A meter that fails is told by its reason in place of a reading, as a sample of value 1: the record itself says why a figure is
 missing. It is tried again at the next reading, since one that answered once may do so again. All are read side by side.
+
+| the text is for      | words of a failure                                  | a wall meter's device |
+| -------------------- | --------------------------------------------------- | --------------------- |
+| the run's own record | all: what the meter or the command said             | its host              |
+| others, over HTTP    | REASONS, by code; all of them go to `tell` instead  | WALL_METER            |
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from inferometer.printable import printable
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
@@ -15,20 +20,38 @@ from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
 from inferometer.telemetry.machines.side_by_side import PATIENCE_S, SideBySide
 from inferometer.telemetry.machines.terms import THROTTLE_REASONS
+from inferometer.telemetry.power import http
 from inferometer.telemetry.power.meters import available, open_meter
 from inferometer.telemetry.power.readings import FailureCode, Meter, MeterFailed
 
 AUTO = "auto"
 SHOWN_OF_A_REASON = 300
+WALL_METER = "meter"
+REASONS: Mapping[FailureCode, str] = {
+    "absent": "the machine has no such meter, or its library is not installed",
+    "permission": "it may not be read by this user",
+    "vanished": "it does not answer, or part of it does no more",
+    "timeout": "no reading in time",
+    "malformed": "what came is no reading",
+}
+"""What strangers read of a failure: its full words hold paths, a command's output and names of hosts."""
 _MHZ = 1e6
 
 
 class MeterPart:
     """One meter. `open_it` may raise MeterFailed, and is asked again until it gives one. `mark`: tells it from another meter of
-    the same name."""
+    the same name. `tell`: takes the words of failures, once each time they change, of a text that others read; None: they are
+    in the text."""
 
-    def __init__(self, spec: str, open_it: Callable[[str], Meter], mark: str = "") -> None:
-        self._spec, self._open, self._mark = spec, open_it, mark
+    def __init__(
+        self,
+        spec: str,
+        open_it: Callable[[str], Meter],
+        mark: str = "",
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self._spec, self._open, self._mark, self._tell = spec, open_it, mark, tell
+        self._told = ""
         self._meter: Meter | None = None
         self.name = kind_of(spec) + mark
 
@@ -39,7 +62,7 @@ class MeterPart:
                 self._meter = self._open(self._spec)
             readings = self._meter.read()
         except MeterFailed as failure:
-            _add_failure(found, failure.meter + self._mark, failure.code, str(failure))
+            _add_failure(found, failure.meter + self._mark, failure.code, self._words(failure))
             return
         except Exception as failure:
             # Whatever a meter meets, all other readings go on.
@@ -50,12 +73,20 @@ class MeterPart:
             labels = {
                 "meter": one.meter + self._mark,
                 "scope": one.scope,
-                "device": one.device,
+                "device": WALL_METER if self._tell and one.meter == http.NAME else one.device,
                 "method": one.method,
             }
             found.add("power", one.watts, labels)
             found.add("energy", one.joules, labels)
             found.add("energy_range", one.wraps_at, labels)
+
+    def _words(self, failure: MeterFailed) -> str:
+        if self._tell is None:
+            return str(failure)
+        if str(failure) != self._told:
+            self._told = str(failure)
+            self._tell(self._told)
+        return f"{failure.meter}: {REASONS[failure.code]}; its machine's `inferometer telemetry serve` prints why"
 
 
 def _words(name: str, failure: Exception) -> str:
@@ -113,16 +144,18 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
-def opened(meters: Sequence[str], patience_s: float = PATIENCE_S) -> Sequence[Part]:
+def opened(
+    meters: Sequence[str], patience_s: float = PATIENCE_S, tell: Callable[[str], None] | None = None
+) -> Sequence[Part]:
     """The accelerators and these meters, as one part; `auto` is each that this machine seems to have. `patience_s`: for all of
-    them together."""
+    them together. `tell`: see MeterPart."""
     named = [one for spec in meters for one in (available() if spec == AUTO else (spec,))]
     seen: Counter[str] = Counter()
     parts: list[Part] = [AcceleratorPart()]
     for spec in dict.fromkeys(named):
         kind = kind_of(spec)
         seen[kind] += 1
-        parts.append(MeterPart(spec, open_meter, f"#{seen[kind]}" if seen[kind] > 1 else ""))
+        parts.append(MeterPart(spec, open_meter, f"#{seen[kind]}" if seen[kind] > 1 else "", tell))
     return [SideBySide(parts, _add_lateness, patience_s)]
 
 

@@ -10,7 +10,8 @@ The path is the URL's fragment, which is not part of a request: names and, into 
 | `http://plug/status#meters.0.power`                           | Shelly, generation 1          |
 | `http://plug/cm?cmnd=Status%208#StatusSNS.ENERGY.Power`       | Tasmota                       |
 
-User and password in the URL are sent as basic authentication and appear in no message.
+User and password in the URL are sent as basic authentication and appear in no message. The flags and the plan take no such
+URL, since a plan is saved (plan/host_telemetry.py): there a command reads the meter.
 
 | the answer                                       | code         |
 | ------------------------------------------------ | ------------ |
@@ -80,7 +81,7 @@ class HttpMeter:
 
     def _watts(self, answer: Response) -> float:
         if answer.status in (401, 403):
-            words = f"{self._host} refuses with status {answer.status}: put user and password into the URL"
+            words = f"{self._host} refuses with status {answer.status}: read what wants a password by command:COMMAND"
             raise MeterFailed(NAME, "permission", words)
         if answer.status != 200:
             raise MeterFailed(NAME, "vanished", f"{self._host} answers with status {answer.status}")
