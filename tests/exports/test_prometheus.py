@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 from sample_runs import HOSTILE, empty_summary, invalid_summary, valid_summary
 
@@ -36,6 +37,20 @@ def test_the_parser_reads_back_what_was_meant(summary: Summary) -> None:
     assert len(meant) == sum(len(family.samples) for family in found)
     kinds = {one.name: one.type for one in text_string_to_metric_families(text(found))}
     assert kinds == {family.name: family.kind for family in found}
+
+
+def test_what_a_summary_names_twice_is_one_series() -> None:
+    """An objective, a reason: of two series with the same labels readers take neither."""
+    summary = invalid_summary()
+    doubled = replace(
+        summary,
+        slos=(*valid_summary().slos, *valid_summary().slos),
+        verdict=replace(summary.verdict, reasons=(*summary.verdict.reasons, *summary.verdict.reasons)),
+    )
+    assert doubled.slos
+    samples = [one for family in families(doubled) for one in family.samples]
+    series = [(one.name, tuple(sorted(one.labels.items()))) for one in samples]
+    assert len(set(series)) == len(series)
 
 
 def test_every_series_bears_its_verdict(summary: Summary) -> None:

@@ -143,6 +143,16 @@ def test_event_times_and_answers_come_only_on_request(run: ExportedRun) -> None:
     assert "answer" in rows[at]
 
 
+def test_every_figure_of_the_summary_has_its_row(summary: Summary) -> None:
+    """Metrics, rates and shares, by the summary's own keys: one that is added to it is missed here until it has a row."""
+    rows = {row["metric"]: row for row in metric_rows.metric_rows(summary).to_pylist()}
+    throughput = summary.throughput
+    keys = [key for key in throughput.__struct_fields__ if key not in ("whole_run", "ci95")]
+    assert not {*keys, *summary.metrics.__struct_fields__} - {*rows, "distributions"}
+    for key in keys:
+        assert rows[key]["value"] == getattr(throughput, key)
+
+
 def test_prompts_are_in_no_table(run: ExportedRun) -> None:
     """With everything requested, no column holds a body or a prompt's text."""
     names = request_rows.request_rows(run, Wanted(token_times=True, answers=True)).column_names
@@ -150,9 +160,9 @@ def test_prompts_are_in_no_table(run: ExportedRun) -> None:
 
 
 def test_metrics_have_one_row_each(summary: Summary) -> None:
-    """Every metric and rate, also those that the run has not, whose numbers are null."""
+    """Every metric, rate and share, also those that the run has not, whose numbers are null."""
     table = metric_rows.metric_rows(summary)
-    assert table["metric"].to_pylist() == [*METRICS, *RATES, SUCCESS]
+    assert table["metric"].to_pylist() == [*METRICS, *RATES, *metric_rows.SHARES, SUCCESS]
     assert table.column_names == [column.name for column in metric_rows.COLUMNS]
     for row in table.to_pylist():
         assert row["verdict"] == summary.verdict.status

@@ -26,6 +26,11 @@ _OWN = (
     *(Column(name, pa.float64(), "a bound of the 95 % interval; null: there is none") for name in _BOUNDS),
 )
 
+SHARES = {
+    "cached_input_share": "Cached Share of Prompt Tokens",
+    "cached_prefix_share": "Cached Share of Shared Prefixes",
+}
+"""Shares of `summary.throughput`, with their titles: what the server took from its cache."""
 COLUMNS = (*MARKS, *_OWN)
 """Every column, in order."""
 
@@ -44,7 +49,8 @@ def render_parquet(run: ExportedRun, _wanted: Wanted) -> bytes:
 
 
 def metric_rows(summary: Summary) -> pa.Table:
-    """Every metric and rate of the catalogue and the success rate; one that the run has not has a row of nulls."""
+    """Every metric and rate of the catalogue, the shares of prompt tokens from a cache and the success rate; one that the run
+    has not has a row of nulls."""
     rows = []
     for key, metric in METRICS.items():
         stats: Stats | None = getattr(summary.metrics, key)
@@ -52,6 +58,8 @@ def metric_rows(summary: Summary) -> pa.Table:
     for key, rate in RATES.items():
         value, interval = getattr(summary.throughput, key), getattr(summary.throughput.ci95, key)
         rows.append(_rate_row(key, rate.title, rate.unit, rate.better, value, interval))
+    for key, title in SHARES.items():
+        rows.append(_rate_row(key, title, "1", None, getattr(summary.throughput, key), None))
     success = summary.success_rate
     rows.append(_rate_row(SUCCESS, "Success Rate", "1", "more", success.value, success.ci95))
     schema = pa.schema([column.field for column in _OWN])
@@ -70,7 +78,7 @@ def _metric_row(key: str, title: str, unit: str, better: str | None, stats: Stat
 
 
 def _rate_row(
-    key: str, title: str, unit: str, better: str, value: float | None, interval: Interval | None
+    key: str, title: str, unit: str, better: str | None, value: float | None, interval: Interval | None
 ) -> Cells:
     row: Cells = {"metric": key, "title": title, "unit": unit, "better": better, "value": _plain(value)}
     return row | _bounds("value", interval)

@@ -105,10 +105,11 @@ def _about(summary: Summary, marks: Labels) -> Iterator[Family]:
 
 
 def _gauge(name: str, words: str, marks: Labels, values: Sequence[tuple[Labels, float]]) -> Family:
+    """A family of gauges. What is named twice, as an objective may be, is one series: readers refuse two of the same labels."""
     full = f"inferometer_{name}"
-    return Family(
-        full, "gauge", words, [Sample(full, {**marks, **labels}, value) for labels, value in values]
-    )
+    unique = {tuple(labels.items()): value for labels, value in values}
+    samples = [Sample(full, {**marks, **dict(labels)}, value) for labels, value in unique.items()]
+    return Family(full, "gauge", words, samples)
 
 
 def _spread(one: Spread, marks: Labels) -> Family:
