@@ -147,6 +147,30 @@ def test_a_figure_that_never_varied_differs_for_certain_or_not_at_all() -> None:
     assert (found.verdict, found.recent[0].p_holm) == ("worse", 0.0)
 
 
+@pytest.mark.parametrize(("counted", "p"), [(50, 0.995), (50, 0.99), (100, 0.998), (200, 0.99)])
+def test_a_success_rate_is_as_noisy_as_counting(counted: int, p: float) -> None:
+    """Of few requests one more fails now and then: where nothing changed, fewer than 2 checks in 100 raise an alarm."""
+    rng, alarms = np.random.default_rng(5), 0
+    for _ in range(300):
+        values = rng.binomial(counted, p, 9) / counted
+        found = FigureSeries("success_rate", "more", "ratio", True, values, counted)
+        alarms += examine([found], Sensitivity())[0].verdict == "worse"
+    assert alarms < 6
+
+
+def test_what_fails_more_than_counting_explains_is_found() -> None:
+    """One failure after none is no claim, a tenth of all is worse; without the number of requests neither is."""
+    for counted, newest, verdict in (
+        (50, 0.98, "no_difference"),
+        (50, 0.90, "worse"),
+        (5000, 0.98, "worse"),
+        (0, 0.90, "no_difference"),
+    ):
+        values = np.array([*[1.0] * 8, newest])
+        found = examine([FigureSeries("s", "more", "ratio", True, values, counted)], Sensitivity())[0]
+        assert found.verdict == verdict, (counted, newest)
+
+
 def test_what_is_certain_but_small_is_no_regression() -> None:
     """The threshold is of practical importance."""
     values = [*[100.0] * 12, 100.5]

@@ -262,3 +262,25 @@ def test_instants_are_shown_in_utc_whatever_their_offset() -> None:
     assert moment("2026-08-01T10:11:12+14:00") == "2026-07-31 20:11:12 UTC"
     assert moment("2026-08-01T10:11:12.5Z") == "2026-08-01 10:11:12 UTC"
     assert moment("0001-01-01T00:00:00+14:00").startswith("0001-01-01")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "rate", "verdict"),
+    [
+        ({"load.requests": "50"}, 1.0, "no_difference"),
+        ({"load.requests": "5000"}, 1.0, "worse"),
+        ({"load.duration_s": "10.0"}, 5.0, "no_difference"),
+        ({"load.duration_s": "10.0"}, 500.0, "worse"),
+        ({"load.requests": "many", "load.duration_s": "nan"}, 500.0, "no_difference"),
+    ],
+)
+def test_the_requests_of_a_success_rate_are_those_of_its_plan(
+    conditions: dict[str, str], rate: float, verdict: str
+) -> None:
+    """One failure among 50 is what counting explains, and a hundred among 5,000 are not; of an unknown number none is."""
+    made = [NumberedEntry(at, entry(at, {"request_s": rate}, conditions=conditions)) for at in range(1, 10)]
+    for at, one in enumerate(made):
+        share = figure("success_rate", 0.98 if at == 8 else 1.0, better="more", unit="", ci95=None)
+        made[at] = changed(one, figures=(*one.entry.figures, share))
+    found = {one.name: one.verdict for one in check(made, Question()).results[0].figures}
+    assert found["success_rate"] == verdict

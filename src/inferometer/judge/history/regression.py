@@ -3,6 +3,9 @@
 Symbols: x_1..x_n the results before, on a scale on which changes add up (the logarithm where all are above zero), m their
 mean, s their standard deviation, y the newest result or the trimmed mean of the newest k.
 
+counted    of a share p of c requests s is at least that of counting, the square root of p (1 - p) / c, on the logarithm divided
+           by p, where p = (successes + 1) / (requests + 2) over all kept results: eight results without a failure do not say
+           that there is none
 noise      results further than FAR robust standard deviations (1.4826 MAD) from the median have no say in m and s, if they are
            at most a fifth; n counts the others
 expected   m +- t(0.975, n - 1) s sqrt(1 + 1/n): the interval of one new result
@@ -59,13 +62,15 @@ STEEPEST = 700.0
 
 @dataclass(frozen=True, slots=True)
 class FigureSeries:
-    """A figure over comparable results, oldest first; the last is the one to check. All are finite."""
+    """A figure over comparable results, oldest first; the last is the one to check. All are finite. `counted`: of a share of
+    requests, how many of them each result counted, 0: not known; None: it is no such share."""
 
     name: str
     better: Better
     scale: Scale
     deciding: bool
     values: Floats
+    counted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ def _finding(
     start = max((one.at for one in levels), default=0)
     before = _before(values, 1, start, sensitivity)
     kept = settled(before)
-    centre, noise, n = float(kept.mean()), _spread(kept), len(kept)
+    centre, noise, n = float(kept.mean()), _noise(series, kept), len(kept)
     error = noise * math.sqrt(1 + 1 / n)
     half = student(n - 1) * error
     return FigureFinding(
@@ -194,7 +199,7 @@ def _finding(
         detectable=shown_change(series, detectable(error, n - 1, ALPHA / tests), centre),
         outliers=len(before) - n,
         recent=[
-            _recent(values, k, start, sensitivity) for k in RECENT if len(values) - k >= sensitivity.least
+            _recent(series, k, start, sensitivity) for k in RECENT if len(values) - k >= sensitivity.least
         ],
         levels=levels,
     )
@@ -223,17 +228,31 @@ def _spread(values: Floats) -> float:
     return 0.0 if spread <= 1e-12 * float(np.abs(values).max()) else spread
 
 
-def _recent(values: Floats, k: int, start: int, sensitivity: Sensitivity) -> RecentChange:
+def _noise(series: FigureSeries, kept: Floats) -> float:
+    """Their standard deviation, of shares at least that of counting."""
+    spread = _spread(kept)
+    if not series.counted:
+        return spread
+    shares = np.exp(kept) if _logarithmic(series) else kept
+    share = (float(shares.sum()) * series.counted + 1) / (len(kept) * series.counted + 2)
+    counting = math.sqrt(max(share * (1 - share), 0.0) / series.counted)
+    return max(spread, counting / share if _logarithmic(series) else counting)
+
+
+def _recent(series: FigureSeries, k: int, start: int, sensitivity: Sensitivity) -> RecentChange:
     from scipy import special  # here, since it takes longer to import than all the rest
 
+    values = _added(series)
     kept = settled(_before(values, k, start, sensitivity))
     n, newest = len(kept), np.sort(values[-k:])
     centre = float(newest[k // 5 : k - k // 5].mean())
     usual = float(kept.mean())
     change = centre - usual
-    error = _spread(kept) * math.sqrt(TRIMMED[k] + 1 / n)
-    if error == 0:  # nothing ever differed: a change is certain, or there is none
-        same = abs(change) <= 1e-12 * abs(centre)
+    error = _noise(series, kept) * math.sqrt(TRIMMED[k] + 1 / n)
+    if (
+        error == 0
+    ):  # nothing ever differed: a change is certain, or there is none; of unknown counts nothing is
+        same = abs(change) <= 1e-12 * abs(centre) or series.counted == 0
         return RecentChange(k, n, usual, 0.0 if same else change, 1.0 if same else 0.0)
     return RecentChange(k, n, usual, change, 2 * float(special.stdtr(n - 1, -abs(change) / error)))
 

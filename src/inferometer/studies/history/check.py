@@ -18,6 +18,7 @@ from inferometer.documents.history import (
     CheckOutcome,
     EntryKind,
     HistoryCheck,
+    HistoryEntry,
     HistoryFigure,
     Incomparable,
     NumberedEntry,
@@ -28,6 +29,7 @@ from inferometer.errors import PlanError, Problem
 from inferometer.judge.comparison.loads import alike
 from inferometer.judge.history import regression
 from inferometer.judge.history.regression import FigureFinding, FigureSeries, Sensitivity
+from inferometer.metrics.catalogue import SUCCESS
 from inferometer.studies.history import selection
 from inferometer.studies.history.conditions import UNDECLARED
 from inferometer.studies.history.entries import ahead
@@ -168,9 +170,27 @@ def _collect(subject: _Subject, prefix: str, question: Question) -> None:
             subject.short.append(_unclaimed(one, deciding, len(found), elsewhere))
             continue
         values = np.array([*(each.value for _, each in found), one.value], np.float64)
-        series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values)
+        counted = _requests(entry) if one.name == SUCCESS else None
+        series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values, counted)
         at = [*(other for other, _ in found), subject.at]
         subject.series[series.name] = _Series(one, at, series, elsewhere)
+
+
+def _requests(entry: HistoryEntry) -> int:
+    """How many requests its success rate is of, as are those of comparable results: by its plan, else by its rate over the
+    planned duration; 0: not known."""
+    planned, seconds = (_number(entry.conditions.get(f"load.{name}")) for name in ("requests", "duration_s"))
+    rate = selection.figure_of(entry, "request_s")
+    return int(planned or (seconds * rate.value if rate is not None else 0.0))
+
+
+def _number(text: str | None) -> float:
+    """A positive number of a condition, which others may have written; 0: it is none."""
+    try:
+        number = float(text or 0)
+    except ValueError:
+        return 0.0
+    return number if 0 < number < 1e9 else 0.0
 
 
 def _unclaimed(one: HistoryFigure, deciding: bool, n: int, elsewhere: int) -> CheckedFigure:
