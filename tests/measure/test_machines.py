@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.measure.machines import grown, longest_gap_s, machine_seen
+from inferometer.measure.machine_series import machine_curves
+from inferometer.measure.machines import grown, longest_gap_s, machine_seen, machines_seen
+from inferometer.measure.measurement import samples_of
+from inferometer.telemetry.machines.terms import OURS
 from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTrack, MachineTracks
 
 S = 1_000_000_000
@@ -146,3 +150,21 @@ def test_memory_and_swap_are_the_worst_of_the_span() -> None:
         assert found is not None
         assert found.least_available == 80.0
         assert found.swap_growth == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize("term", sorted({one.term for one in OURS}))
+def test_readings_that_cannot_be_measured_cost_their_own_machine_alone(
+    term: str, build: Any, plan_of: Any, random_rows: Any
+) -> None:
+    """Law: whatever a track lacks, the run has its other machines, and this one says why it has no figures."""
+    record = build(*random_rows(1, 50))
+    begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
+    times = np.linspace(begin - 10, end + 10, 9).astype(np.int64)
+    bad = machine(MachineTrack(term, {}, times, np.full(9, -9.0)), url="http://bad")
+    good = machine(MachineTrack("memory_available", {}, times, np.full(9, 5.0)), url="http://good")
+    found = {one.url: one for one in machines_seen([bad, good], record, samples_of(plan_of(), record))}
+    memory = found["http://good"].memory
+    assert memory is not None
+    assert memory.least_available == 5.0
+    assert found["http://bad"].readings or found["http://bad"].left_out
+    assert [curve.url for curve in machine_curves([bad, good], begin)][-1] == "http://good"

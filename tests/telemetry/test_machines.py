@@ -27,7 +27,14 @@ from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, Part, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
 from inferometer.telemetry.machines.side_by_side import SideBySide
-from inferometer.telemetry.machines.terms import COUNTERS, OURS, THROTTLE_REASONS
+from inferometer.telemetry.machines.terms import (
+    COUNTERS,
+    OURS,
+    SOURCES,
+    THROTTLE_REASONS,
+    needed_labels,
+    value_range,
+)
 from inferometer.telemetry.machines.tracks import MachineTracks, machine_tracks
 from inferometer.telemetry.metrics.series import collect
 from inferometer.telemetry.power.meters import open_meter
@@ -49,16 +56,19 @@ def only(found: MachineTracks, term: str, **labels: str) -> list[float]:
 
 
 @given(
-    value=st.floats(-1e15, 1e15),
+    data=st.data(),
     term=st.sampled_from(sorted(one.term for one in OURS)),
-    label=st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=20),
+    label=st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1, max_size=20),
 )
-def test_what_is_exposed_is_read_again(value: float, term: str, label: str) -> None:
-    """Law: any value and any label go through our own reader, and the Prometheus client's, unchanged."""
+def test_what_is_exposed_is_read_again(data: st.DataObject, term: str, label: str) -> None:
+    """Law: any value that can be and any label go through our own reader, and the Prometheus client's, unchanged."""
+    least, largest = value_range(term)
+    value = data.draw(st.floats(max(least, -1e15), min(largest, 1e15)))
+    labels = dict.fromkeys(needed_labels(term) or ("zone",), label)
     text = Text()
-    text.add(term, value, {"device": label})
+    text.add(term, value, labels)
     (family,) = text_string_to_metric_families(str(text))
-    assert [(sample.labels, sample.value) for sample in family.samples] == [({"device": label}, value)]
+    assert [(sample.labels, sample.value) for sample in family.samples] == [(labels, value)]
     if "\n" not in label and label.isprintable():
         (track,) = tracks_of(str(text)).of(term)
         assert list(track.values) == [value]
@@ -69,6 +79,28 @@ def test_a_reading_that_is_not_there_has_no_line() -> None:
     text = Text()
     text.add("temperature", None)
     assert str(text) == ""
+
+
+@pytest.mark.parametrize("family", sorted(name.family for names in SOURCES.values() for name in names))
+def test_a_series_without_the_labels_that_it_needs_is_left_out_and_named(family: str) -> None:
+    """Law: of every name that is known, a line without any label gives a track that needs none, or is named."""
+    found = tracks_of(f"# TYPE {family} gauge\n{family} 1\n")
+    for track in found.tracks:
+        assert set(needed_labels(track.term)) <= track.labels.keys()
+    assert found.tracks or found.left_out[0].startswith(f"{family}: no label for its ")
+
+
+def test_a_value_that_is_no_reading_is_left_out_and_named() -> None:
+    """Law: a thermal level is one of four, and a number that stands for none is none in any unit."""
+    found = tracks_of(
+        "inferometer_host_thermal_level -5\ninferometer_host_cores 2\n"
+        'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0"} 9223372036854775794\n'
+    )
+    assert [track.term for track in found.tracks] == ["cores"]
+    assert found.left_out == (
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION: values that are no reading",
+        "inferometer_host_thermal_level: values that are no reading",
+    )
 
 
 def test_this_machine_is_read_under_common_terms() -> None:

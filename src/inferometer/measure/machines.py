@@ -148,7 +148,7 @@ class FailedMeter:
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
     """A machine over the measured phase. `readings`: in it; `dropped`: in the whole run; `longest_gap_s`: between two readings
-    that touch it. None: not read, or not known."""
+    that touch it; `left_out`: what of its readings was unusable, and why. None: not read, or not known."""
 
     url: str
     exporter: str
@@ -165,6 +165,7 @@ class MachineSeen:
     accelerators: tuple[Accelerator, ...]
     failed_meters: tuple[FailedMeter, ...]
     energy: tuple[EnergyFigure, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def own(self) -> bool:
@@ -199,10 +200,20 @@ def machines_seen(
     begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
     if end <= begin:
         return ()
-    return tuple(
-        replace(machine_seen(one, begin, end), energy=machine_energy(one, samples, begin, end))
-        for one in machines
-    )
+    return tuple(_seen_or_left_out(one, samples, begin, end) for one in machines)
+
+
+def _seen_or_left_out(one: MachineTracks, samples: Samples, begin: int, end: int) -> MachineSeen:
+    """What other programs write about a machine never costs a run its result: a machine whose readings cannot be measured,
+    which is an error of ours, is there without figures and says so."""
+    try:
+        return replace(machine_seen(one, begin, end), energy=machine_energy(one, samples, begin, end))
+    except Exception as wrong:  # whatever it is: the run's own record stands without this machine
+        failed = f"all figures: they could not be computed ({type(wrong).__name__})"
+        return MachineSeen(
+            one.url, one.exporter, 0, one.dropped, None, None, None, (), None, None, (), (), (), (),
+            left_out=(failed, *one.left_out),
+        )  # fmt: skip
 
 
 def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
@@ -223,6 +234,7 @@ def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
         roles=tuple(_role(one, role, begin, end) for role in _named(one, "role")),
         accelerators=tuple(_accelerator(one, device, begin, end) for device in _devices(one)),
         failed_meters=_failed_meters(one, begin, end),
+        left_out=one.left_out,
     )
 
 

@@ -37,6 +37,7 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
         *_processes(one),
         *(row for energy in one.energy for row in _energy(energy)),
         *((f"Meter {clean(failed.meter)}: no reading", _why(failed)) for failed in one.failed_meters),
+        *(("Left out", clean(words)) for words in one.left_out),
     ]
 
 

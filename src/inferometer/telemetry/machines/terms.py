@@ -45,6 +45,8 @@ OWN, NODE, DCGM = "inferometer", "node_exporter", "dcgm-exporter"
 PREFIX = "inferometer_host_"
 """Of our own names: PREFIX and the term, with its unit where exporters write one."""
 
+LARGEST = 1e18
+"""Beyond it a number is one that an exporter writes where it has none."""
 COUNTERS = frozenset(
     {
         "cpu_seconds", "stalled_seconds", "swapped_out", "cpu_throttles", "received", "sent", "process_cpu",
@@ -64,6 +66,35 @@ THROTTLE_REASONS: Mapping[str, int] = {
 (0x1), a clock that was set (0x2) and that of a display (0x100) are none of them."""
 
 
+_METER = ("meter", "scope", "device", "method")
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "cpu_seconds": ("mode",),
+    "stalled_seconds": ("resource", "kind"),
+    "governor": ("governor",),
+    "received": ("device",),
+    "sent": ("device",),
+    "process_memory": ("role",),
+    "process_rss": ("role",),
+    "process_cpu": ("role",),
+    "accelerator_throttled": ("device", "reason"),
+    "power": _METER[:3],
+    "energy": _METER[:3],
+    "energy_range": _METER[:3],
+    "meter_failed": ("meter", "code", "words"),
+}
+_RANGES: Mapping[str, tuple[float, float]] = {"thermal_level": (0, 3)}
+
+
+def needed_labels(term: str) -> tuple[str, ...]:
+    """Without which a value of the term says nothing: of which device, of whose processes, for which reason."""
+    return _NEEDED.get(term, ("device",) if term.startswith("accelerator") else ())
+
+
+def value_range(term: str) -> tuple[float, float]:
+    """The least and the largest value that a reading of the term can have; any other number is no reading."""
+    return _RANGES.get(term, (-LARGEST, LARGEST))
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A family as one exporter has it. `scale`: its unit in ours; `where`: the only series that count; `labels`: labels that
@@ -81,7 +112,6 @@ def _own(term: str, unit: str = "", *labels: str) -> Name:
     return Name(f"{PREFIX}{term}{unit}", term, keep={label: label for label in labels})
 
 
-_METER = ("meter", "scope", "device", "method")
 OURS = (
     _own("cpu_seconds", "", "mode"),
     _own("cores"),

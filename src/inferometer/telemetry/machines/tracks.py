@@ -2,6 +2,9 @@
 
 Series of one family that differ only in labels of no interest are added up, at the scrapes that have all of them; counters are
 kept as they stood, since what they added depends on the span. Times are ns on the monotonic clock of the run.
+
+What an exporter writes is not trusted: a series without the labels that its term needs, and a value that no such reading can
+have, are left out and named in `left_out`. What measures machines meets neither.
 """
 
 from __future__ import annotations
@@ -13,14 +16,20 @@ from functools import reduce
 
 import numpy as np
 
-from inferometer.telemetry.machines.terms import BY_FAMILY, THROTTLE_REASONS, Name
+from inferometer.telemetry.machines.terms import (
+    BY_FAMILY,
+    LARGEST,
+    THROTTLE_REASONS,
+    Name,
+    needed_labels,
+    value_range,
+)
 from inferometer.telemetry.metrics.exposition import HISTOGRAM, Labels
 from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.series import Endpoint, Ints, Series, Store
 
 THIS_MACHINE = "host://this-machine"
 """In place of a URL, of the machine that a run was made on."""
-LARGEST = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,8 @@ class MachineTrack:
 class MachineTracks:
     """One machine, as one endpoint has it. `exporter`: whose names most of its terms have; `times` of its good scrapes;
     `latencies` of these in ns, -1 where not known; `dropped`: scrapes that gave nothing; `offset_ns`: from
-    the run's clock to this machine's wall clock; `idle_until`: its last reading before anything was sent."""
+    the run's clock to this machine's wall clock; `idle_until`: its last reading before anything was sent; `left_out`: families
+    of which something was unusable, and why."""
 
     url: str
     exporter: str
@@ -47,6 +57,7 @@ class MachineTracks:
     offset_ns: int
     tracks: tuple[MachineTrack, ...]
     idle_until: int | None = None
+    left_out: tuple[str, ...] = ()
 
     def of(self, term: str, **labels: str) -> list[MachineTrack]:
         """The tracks of a term that have these labels."""
@@ -68,11 +79,22 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
     if not known or not len(endpoint.times):
         return None
     groups: dict[tuple[str, Labels], list[Series]] = defaultdict(list)
+    left_out: set[str] = set()
     for family, (_, name) in known.items():
         for one in endpoint.series(family):
             labels = dict(one.labels)
-            if one.family.kind != HISTOGRAM and all(labels.get(key) in of for key, of in name.where.items()):
-                groups[name.term, _labels(name, labels)].append(_scaled(one, name.scale))
+            if one.family.kind == HISTOGRAM or not all(
+                labels.get(key) in of for key, of in name.where.items()
+            ):
+                continue
+            kept = _labels(name, labels)
+            if lacking := [label for label in needed_labels(name.term) if not dict(kept).get(label)]:
+                left_out.add(f"{family}: no label for its {lacking[0]}")
+                continue
+            series, unusable = _scaled(one, name)
+            if unusable:
+                left_out.add(f"{family}: values that are no reading")
+            groups[name.term, kept].append(series)
     tracks = []
     for (term, kept), several in groups.items():
         times, values = _sum(several)
@@ -88,6 +110,7 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
         offset_ns=offset_ns,
         tracks=tuple(tracks),
         idle_until=_idle_until(endpoint, offset_ns),
+        left_out=tuple(sorted(left_out)),
     )
 
 
@@ -102,9 +125,12 @@ def _labels(name: Name, labels: Mapping[str, str]) -> Labels:
     return tuple(sorted({**name.labels, **kept}.items()))
 
 
-def _scaled(one: Series, scale: float) -> Series:
-    there = np.abs(one.values) < LARGEST
-    return replace(one, times=one.times[there], values=one.values[there] * scale)
+def _scaled(one: Series, name: Name) -> tuple[Series, bool]:
+    """In our unit, without what is no reading; whether there was such a value."""
+    values = one.values * name.scale
+    least, largest = value_range(name.term)
+    there = (np.abs(one.values) < LARGEST) & (values >= least) & (values <= largest)
+    return replace(one, times=one.times[there], values=values[there]), not there.all()
 
 
 def _sum(several: list[Series]) -> tuple[Ints, Floats]:
