@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, at, store_of
 from prometheus_client.parser import text_string_to_metric_families
 
-from inferometer.telemetry.accelerator_readings import AcceleratorState
+from inferometer.telemetry import amd, nvidia
+from inferometer.telemetry.accelerator_readings import AcceleratorState, Vendor
 from inferometer.telemetry.accelerators import Accelerators
 from inferometer.telemetry.machine import this_machine
 from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TIMEOUT_S, Agent, HeadReader
@@ -31,7 +33,6 @@ from inferometer.telemetry.machines.terms import (
     COUNTERS,
     OURS,
     SOURCES,
-    THROTTLE_REASONS,
     needed_labels,
     value_range,
 )
@@ -159,14 +160,47 @@ def test_a_dcgm_exporters_names_are_ours() -> None:
     assert reasons == {"sw_power_cap", "sw_thermal"}
 
 
-@given(st.sets(st.sampled_from(sorted(THROTTLE_REASONS))), st.sampled_from([0, 0x1, 0x2, 0x100]))
-def test_the_bits_of_throttling_are_reasons_one_by_one(reasons: set[str], idle: int) -> None:
-    """Law: each bit is its reason; idle and chosen clocks are none."""
-    bits = sum(THROTTLE_REASONS[reason] for reason in reasons) + idle
-    found = tracks_of(f'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{gpu="1"}} {bits}\n')
-    assert {
-        track.labels["reason"] for track in found.of("accelerator_throttled") if track.values[0]
-    } == reasons
+NO_THROTTLING = 0x1 | 0x2 | 0x100
+
+
+@given(st.lists(st.integers(0, (1 << 50) - 1), min_size=1, max_size=5))
+def test_each_bit_is_a_reason_but_those_that_are_none(readings: list[int]) -> None:
+    """Law: a device is throttled in just the readings with a bit that is neither idle, nor chosen clocks, nor a display's."""
+    found = tracks_of(*(f'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{gpu="1"}} {bits}\n' for bits in readings)).of(
+        "accelerator_throttled"
+    )
+    slow = np.sum([track.values for track in found], axis=0)
+    assert list(slow) == [(bits & ~NO_THROTTLING).bit_count() for bits in readings]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "reasons"), [("nvidia", (*nvidia.REASONS, "unknown_0x800")), ("amd", amd.REASONS)]
+)
+def test_each_reason_of_a_vendor_is_read_as_it_was_given(vendor: Vendor, reasons: tuple[str, ...]) -> None:
+    """Law: a reason that held in one of two readings has that share, and without any it is known that none held."""
+
+    class Boards:
+        """One board, slow in its first reading."""
+
+        slow: tuple[str, ...] = reasons
+
+        def read(self) -> tuple[AcceleratorState, ...]:
+            """Its state."""
+            state = AcceleratorState("0", vendor, throttle=self.slow)
+            self.slow = ()
+            return (state,)
+
+        def close(self) -> None:
+            """Nothing."""
+
+    part, bodies = AcceleratorPart(Boards), []
+    for _ in range(2):
+        text = Text()
+        part(text)
+        bodies.append(str(text))
+    found = {one.labels["reason"]: list(one.values) for one in tracks_of(*bodies).of("accelerator_throttled")}
+    assert found == {reason: [1.0, 0.0] for reason in reasons}
+    assert tracks_of(bodies[1]).of("accelerator_throttled")
 
 
 def test_an_engines_endpoint_is_no_machine() -> None:

@@ -28,7 +28,6 @@ from inferometer.measure.energy_figure import EnergyFigure
 from inferometer.measure.machine_energy import machine_energy
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
-from inferometer.telemetry.machines.terms import THROTTLE_REASONS
 from inferometer.telemetry.machines.tracks import THIS_MACHINE, MachineTrack, MachineTracks
 from inferometer.units import NS_PER_MS, NS_PER_S
 
@@ -448,11 +447,8 @@ def _accelerator(one: MachineTracks, device: str, begin: int, end: int) -> Accel
     hertz = within("accelerator_hertz")
     whole = _most(total) if len(total) else _most(used + free) if len(free) == len(used) else None
     reasons = one.of("accelerator_throttled", device=device)
-    shares = {
-        track.labels["reason"]: _mean(_within([track], begin, end))
-        for track in reasons
-        if track.labels["reason"] in THROTTLE_REASONS
-    }
+    shares = {track.labels["reason"]: _mean(_within([track], begin, end)) for track in reasons}
+    known = tuple((reason, part) for reason, part in sorted(shares.items()) if part is not None)
     return Accelerator(
         device=device,
         name=labels.get("name"),
@@ -463,8 +459,6 @@ def _accelerator(one: MachineTracks, device: str, begin: int, end: int) -> Accel
         mhz_low=None if not len(hertz) else float(hertz.min()) / 1e6,
         mhz_mean=None if not len(hertz) else float(hertz.mean()) / 1e6,
         hottest=_most(within("accelerator_temperature")),
-        throttled=tuple((reason, share) for reason, share in sorted(shares.items()) if share is not None)
-        if reasons
-        else None,
+        throttled=known or None,
         ecc_errors=_all_grown(one.of("accelerator_ecc", device=device), begin, end),
     )

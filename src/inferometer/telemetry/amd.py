@@ -30,6 +30,7 @@ _REASONS = {
     "active_vr_thrm": "vr_thermal",
     "active_hbm_thrm": "memory_thermal",
 }
+REASONS = tuple(_REASONS.values())
 
 
 class AmdAccelerators:

@@ -39,6 +39,7 @@ _REASONS = {
     0x200: "board_limit",
     0x400: "reliability",
 }
+REASONS = tuple(_REASONS.values())
 _NO_THROTTLING = 0x1 | 0x2 | 0x100
 
 

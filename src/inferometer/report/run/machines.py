@@ -186,7 +186,9 @@ def _accelerator(one: Accelerator) -> Iterator[tuple[str, str]]:
     if parts:
         yield name, ", ".join(parts)
     if one.throttled is not None:
-        slow = [f"{reason} in {share(part)} of the readings" for reason, part in one.throttled if part > 0]
+        slow = [
+            f"{clean(reason)} in {share(part)} of the readings" for reason, part in one.throttled if part > 0
+        ]
         yield f"{name}: throttled", ", ".join(slow) or "in no reading"
     if one.ecc_errors:
         yield f"{name}: uncorrected memory errors", figure(one.ecc_errors)

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from inferometer.printable import printable
+from inferometer.telemetry import amd, nvidia
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
 from inferometer.telemetry.machines.side_by_side import PATIENCE_S, SideBySide
-from inferometer.telemetry.machines.terms import THROTTLE_REASONS
 from inferometer.telemetry.power import http
 from inferometer.telemetry.power.meters import available, open_meter
 from inferometer.telemetry.power.readings import FailureCode, Meter, MeterFailed
@@ -36,6 +36,7 @@ REASONS: Mapping[FailureCode, str] = {
 }
 """What strangers read of a failure: its full words hold paths, a command's output and names of hosts."""
 _MHZ = 1e6
+_REASONS = {"nvidia": nvidia.REASONS, "amd": amd.REASONS}
 
 
 class MeterPart:
@@ -136,7 +137,8 @@ def _add_state(found: Text, one: AcceleratorState) -> None:
     found.add("accelerator_temperature", one.temperature_c, labels)
     found.add("accelerator_ecc", one.ecc_uncorrected, labels)
     if one.throttle is not None:
-        for reason in THROTTLE_REASONS:
+        # Those that do not hold now are said too: without any line it would not be known that there are none.
+        for reason in dict.fromkeys((*_REASONS[one.vendor], *one.throttle)):
             found.add("accelerator_throttled", reason in one.throttle, {**labels, "reason": reason})
 
 

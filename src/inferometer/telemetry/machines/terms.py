@@ -22,7 +22,7 @@
 | accelerator_busy              | level   | share of time in which something ran; `device`                           |
 | accelerator_hertz, accelerator_memory_hertz | level | clocks of the compute units and the memory; `device`        |
 | accelerator_temperature       | level   | degrees Celsius; `device`                                                |
-| accelerator_throttled         | level   | 1 or 0; `device`, `reason` of THROTTLE_REASONS                           |
+| accelerator_throttled         | level   | 1 or 0; `device`, `reason` as the vendor's library names it               |
 | accelerator_reasons           | level   | the same reasons as NVML's bits; `device`                                |
 | accelerator_ecc               | counter | uncorrected errors; `device`                                             |
 | power                         | level   | W; `meter`, `scope`, `device`, `method` (power/readings.py)              |
@@ -54,18 +54,6 @@ COUNTERS = frozenset(
     }
 )  # fmt: skip
 
-THROTTLE_REASONS: Mapping[str, int] = {
-    "sw_power_cap": 0x4,
-    "hw_slowdown": 0x8,
-    "sync_boost": 0x10,
-    "sw_thermal": 0x20,
-    "hw_thermal": 0x40,
-    "hw_power_brake": 0x80,
-}
-"""Why an accelerator is slower than it could be, and NVML's bit for it (nvmlClocksEventReason in nvml.h). An idle clock
-(0x1), a clock that was set (0x2) and that of a display (0x100) are none of them."""
-
-
 _METER = ("meter", "scope", "device", "method")
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "cpu_seconds": ("mode",),
@@ -82,7 +70,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "energy_range": _METER[:3],
     "meter_failed": ("meter", "code", "words"),
 }
-_RANGES: Mapping[str, tuple[float, float]] = {"thermal_level": (0, 3)}
+_RANGES: Mapping[str, tuple[float, float]] = {"thermal_level": (0, 3), "accelerator_reasons": (0, 2**53)}
 
 
 def needed_labels(term: str) -> tuple[str, ...]:

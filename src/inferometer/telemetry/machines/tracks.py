@@ -19,7 +19,6 @@ import numpy as np
 from inferometer.telemetry.machines.terms import (
     BY_FAMILY,
     LARGEST,
-    THROTTLE_REASONS,
     Name,
     needed_labels,
     value_range,
@@ -27,9 +26,12 @@ from inferometer.telemetry.machines.terms import (
 from inferometer.telemetry.metrics.exposition import HISTOGRAM, Labels
 from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.series import Endpoint, Ints, Series, Store
+from inferometer.telemetry.nvidia import throttle_reasons
 
 THIS_MACHINE = "host://this-machine"
 """In place of a URL, of the machine that a run was made on."""
+NO_REASON = "none"
+"""In place of a reason, of an accelerator that says which hold and never gave one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
         if len(times):
             tracks.append(MachineTrack(term, dict(kept), times - offset_ns, values))
     tracks += [one for track in tracks if track.term == "accelerator_reasons" for one in _by_reason(track)]
+    tracks = _all_reasons_at_all_times(tracks)
     return MachineTracks(
         url=url,
         exporter=Counter(source for source, _ in known.values()).most_common(1)[0][0],
@@ -142,11 +145,32 @@ def _sum(several: list[Series]) -> tuple[Ints, Floats]:
 
 
 def _by_reason(track: MachineTrack) -> list[MachineTrack]:
-    """A track for each reason, of NVML's bits."""
-    bits = track.values.astype(np.int64)
+    """A track for each reason of NVML's bits that was there once; of a device that never gave one, NO_REASON at 0."""
+    bits = [int(value) for value in track.values]
+    named = {each: throttle_reasons(each) for each in set(bits)}
     found = []
-    for reason, bit in THROTTLE_REASONS.items():
-        there: Floats = ((bits & bit) > 0).astype(np.float64)
+    for reason in sorted({reason for reasons in named.values() for reason in reasons}) or [NO_REASON]:
+        there: Floats = np.array([reason in named[each] for each in bits], np.float64)
         labels = {**track.labels, "reason": reason}
         found.append(MachineTrack("accelerator_throttled", labels, track.times, there))
     return found
+
+
+def _all_reasons_at_all_times(tracks: list[MachineTrack]) -> list[MachineTrack]:
+    """A reading that names some reasons of a device, but not this one, says that this one does not hold: a reason that has a
+    line only while it holds, as those that a newer driver adds, has a share of all readings, and not of its own."""
+    said: dict[str, Ints] = {}
+    for one in tracks:
+        if one.term == "accelerator_throttled":
+            device = one.labels["device"]
+            said[device] = np.union1d(said.get(device, one.times), one.times)
+    return [
+        _at_all(one, said[one.labels["device"]]) if one.term == "accelerator_throttled" else one
+        for one in tracks
+    ]
+
+
+def _at_all(track: MachineTrack, times: Ints) -> MachineTrack:
+    values = np.zeros(len(times))
+    values[np.searchsorted(times, track.times)] = track.values
+    return replace(track, times=times, values=values)
