@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from inferometer.judge import checks
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
+from inferometer.measure.machines import Accelerator, Heat, MachineSeen
+from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Death, OwnCpu
+from inferometer.telemetry.machines.tracks import THIS_MACHINE
 
 MS = 1_000_000
 
@@ -447,3 +452,35 @@ def test_a_death_is_named_with_its_share_and_its_losses(run: Any) -> None:
     early = judge(*run(more={"deaths": [Death(1, 0, -9, 40, 0.5, None)]})).check("workers_alive")
     assert (early.status, early.value, early.facts["lost"]) == ("fail", 0.0, 0)
     assert judge(*run()).check("workers_alive").status == "pass"
+
+
+def seen(url: str, *, accelerators: tuple[bool | None, ...] = (), limit: float | None = None) -> MachineSeen:
+    """A machine by whether each accelerator is slow, None: it does not say, and by the speed limit of its processors."""
+    found = [
+        Accelerator(
+            str(number), None, None, None, None, 0.5, None, None, None,
+            None if slow is None else (("hw_thermal", float(slow)),), None,
+        )
+        for number, slow in enumerate(accelerators)
+    ]  # fmt: skip
+    heat = None if limit is None else Heat(None, None, limit, None, None, None, ())
+    return MachineSeen(url, "x", 9, 0, 1.0, None, None, (), None, heat, (), (), tuple(found), ())
+
+
+def throttling(*machines: MachineSeen) -> tuple[str, str | None, str | None]:
+    """The status of the check, the reasons, and what did not say."""
+    found = checks.throttled(cast(Measurement, SimpleNamespace(machines=machines)))
+    reasons, silent = found.facts.get("reasons"), found.facts.get("silent")
+    return found.status, cast(str | None, reasons), cast(str | None, silent)
+
+
+def test_no_machine_was_slowed_down_only_if_each_part_of_each_says_so() -> None:
+    """Law: one that says nothing is not vouched for by another; one that was slow is enough for a note."""
+    cool = seen("http://a", accelerators=(False, False), limit=1.0)
+    assert throttling() == ("na", None, None)
+    assert throttling(cool) == ("pass", None, None)
+    mute = seen("http://b", accelerators=(False, None))
+    assert throttling(cool, mute) == ("na", None, "accelerator 1 of http://b")
+    slow = seen(THIS_MACHINE, limit=0.0)
+    assert throttling(slow, mute) == ("note", "cpu_limit", "accelerator 1 of http://b")
+    assert throttling(seen("http://c", accelerators=(True,))) == ("note", "hw_thermal", None)

@@ -133,7 +133,52 @@ def test_throttling_is_named_with_its_reasons_and_unknown_where_nothing_says() -
     slow = track("accelerator_throttled", half, device="0", reason="hw_thermal")
     assert seen(slow) == (True, ("hw_thermal",))
     assert seen(track("cpu_throttles", ticks(0.1))) == (True, ("cpu_thermal",))
-    assert seen(track("speed_limit", dict.fromkeys(map(float, range(31)), 0.8))) == (True, ("cpu_limit",))
+    for limit in (0.8, 0.0):
+        slow = track("speed_limit", dict.fromkeys(map(float, range(31)), limit))
+        assert seen(slow) == (True, ("cpu_limit",))
+
+
+ALWAYS = tuple(map(float, range(31)))
+SAYS = {
+    "accelerator 0": track("accelerator_throttled", dict.fromkeys(ALWAYS, 0.0), device="0", reason="none"),
+    "processors": track("cpu_throttles", dict.fromkeys(ALWAYS, 3.0)),
+}
+IS_THERE = {
+    "accelerator 0": track("accelerator_busy", dict.fromkeys(ALWAYS, 0.5), device="0"),
+    "processors": track("cpu_seconds", ticks(0.5), mode="user"),
+}
+
+
+@given(st.sets(st.sampled_from(sorted(IS_THERE)), min_size=1), st.sets(st.sampled_from(sorted(SAYS))))
+def test_a_machine_was_not_slowed_down_only_if_each_part_says_so(there: set[str], says: set[str]) -> None:
+    """Law: a part that is read, without a word about its throttling, is named and makes the whole unknown."""
+    tracks = [IS_THERE[name] for name in sorted(there)] + [SAYS[name] for name in sorted(says & there)]
+    found = machine_seen(machine(*tracks), BEGIN, END)
+    assert set(found.silent) == there - says
+    assert found.throttled is (None if there - says else False)
+
+
+def test_reasons_read_outside_of_the_span_say_nothing_of_it() -> None:
+    """Law: an accelerator whose last word was before the load is not known to have been at full speed."""
+    before = track("accelerator_throttled", {1.0: 0.0, 2.0: 0.0}, device="0", reason="hw_thermal")
+    found = machine_seen(machine(before), BEGIN, END)
+    assert (found.throttled, found.silent) == (None, ("accelerator 0",))
+
+
+def test_governors_are_those_in_force() -> None:
+    """Law: an exporter's series at 0 is of a governor that could be chosen."""
+    found = machine_seen(
+        machine(
+            *(
+                track("governor", dict.fromkeys(ALWAYS, value), governor=name)
+                for name, value in {"conservative": 0.0, "performance": 1.0, "powersave": 0.0}.items()
+            )
+        ),
+        BEGIN,
+        END,
+    )
+    assert found.heat is not None
+    assert found.heat.governors == ("performance",)
 
 
 def test_memory_and_swap_are_the_worst_of_the_span() -> None:

@@ -20,12 +20,14 @@ from inferometer.measure.load import (
     lateness_ms,
     parts_ns,
 )
+from inferometer.measure.machines import MachineSeen
 from inferometer.measure.measurement import Measurement, Requests, Tokens
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe
 from inferometer.measure.survivors import censored
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
+from inferometer.printable import printable
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 CLIENT_LIMIT = "client_limit"
@@ -80,6 +82,8 @@ most half of what a P99 is made of. The client's reaction leaves a slot or two f
 CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
+MOST_SILENT = 8
+"""Parts of machines that a sentence names."""
 HELD_SHARE = 0.01
 
 DRAWN_LEAST = 1_000
@@ -409,14 +413,30 @@ def stale_connections(plan: Plan, record: Record) -> Check:
 
 def throttled(measurement: Measurement) -> Check:
     """How many machines were slower than they could be: an accelerator by its own word, a processor for heat. A note: what was
-    measured is true of a system in that state, and not of another one."""
-    known = [one for one in measurement.machines if one.throttled is not None]
-    if not known:
-        return Check("throttled", "na", None, 0.0)
-    slow = [one for one in known if one.throttled]
-    reasons = sorted({reason for one in slow for reason in one.throttle_reasons})
-    facts: Facts = {"reasons": ", ".join(reasons)} if reasons else {}
-    return Check("throttled", "note" if slow else "pass", float(len(slow)), 0.0, facts=facts)
+    measured is true of a system in that state, and not of another one. It passes only if each part of each machine that was
+    read said that it was not; those that did not say are named."""
+    machines = measurement.machines
+    slow = [one for one in machines if one.throttled]
+    silent = [f"{name} of {_machine(one)}" for one in machines for name in one.silent]
+    facts: Facts = (
+        {"silent": printable("; ".join(silent[:MOST_SILENT])), "silent_parts": len(silent)} if silent else {}
+    )
+    if slow:
+        reasons = sorted({reason for one in slow for reason in one.throttle_reasons})
+        return Check(
+            "throttled",
+            "note",
+            float(len(slow)),
+            0.0,
+            facts=facts | {"reasons": printable(", ".join(reasons))},
+        )
+    if silent or not any(one.throttled is not None for one in machines):
+        return Check("throttled", "na", None, 0.0, facts=facts)
+    return Check("throttled", "pass", 0.0, 0.0)
+
+
+def _machine(one: MachineSeen) -> str:
+    return "this machine" if one.own else one.url
 
 
 def workload_lengths(drawn: RequestStatistics | None) -> Check:

@@ -177,17 +177,34 @@ class MachineSeen:
         found = {reason for one in self.accelerators for reason, share in one.throttled or () if share > 0}
         if self.heat is not None:
             found |= {"cpu_thermal"} if (self.heat.throttles or 0) > 0 else set()
-            found |= {"cpu_limit"} if (self.heat.speed_limit or 1.0) < LIMITED else set()
+            limit = self.heat.speed_limit
+            found |= {"cpu_limit"} if limit is not None and limit < LIMITED else set()
         return tuple(sorted(found))
 
     @property
     def throttled(self) -> bool | None:
-        """Whether it was slower than it could be; None where nothing says."""
-        says = any(one.throttled is not None for one in self.accelerators)
-        says |= self.heat is not None and (
-            self.heat.throttles is not None or self.heat.speed_limit is not None
+        """Whether it was slower than it could be; None where no reading shows it of some part, or of any."""
+        if self.throttle_reasons:
+            return True
+        parts = bool(self.accelerators) or self._has_processors
+        return False if parts and not self.silent else None
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Its parts that were read, but of which no reading in the measured phase shows whether they were slowed down."""
+        found = [f"accelerator {one.device}" for one in self.accelerators if one.throttled is None]
+        heat = self.heat
+        says = heat is not None and (heat.throttles is not None or heat.speed_limit is not None)
+        return (*found, *(["processors"] if self._has_processors and not says else []))
+
+    @property
+    def _has_processors(self) -> bool:
+        """Whether its processors are read. A temperature alone may be of anything."""
+        heat = self.heat
+        return self.cores is not None or (
+            heat is not None
+            and (heat.throttles, heat.speed_limit, heat.mhz_low, *heat.governors) != (None, None, None)
         )
-        return bool(self.throttle_reasons) if says else None
 
 
 def machines_seen(
@@ -390,9 +407,17 @@ def _heat(one: MachineTracks, begin: int, end: int) -> Heat | None:
         throttles=_all_grown(one.of("cpu_throttles"), begin, end),
         mhz_low=None if not len(hertz) else float(hertz.min()) / 1e6,
         mhz_high=None if not len(hertz) else float(hertz.max()) / 1e6,
-        governors=tuple(_named(one, "governor")),
+        governors=_governors(one, begin, end),
     )
     return None if found == Heat(None, None, None, None, None, None, ()) else found
+
+
+def _governors(one: MachineTracks, begin: int, end: int) -> tuple[str, ...]:
+    """Those that were in force. An exporter lists all that there are, with 1 for the one in force and 0 for the others."""
+    found = {
+        track.labels["governor"] for track in one.of("governor") if (_within([track], begin, end) > 0).any()
+    }
+    return tuple(sorted(found))
 
 
 def _traffic(one: MachineTracks, begin: int, end: int) -> tuple[Traffic, ...]:

@@ -328,15 +328,18 @@ CHECKS: dict[str, Wording] = {
         "Throttling",
         "number",
         {
-            "pass": "No machine that was read was slowed down, by heat or power.",
+            "pass": "No machine that was read was slowed down, by heat or power, as each of its parts says.",
             "note": (
                 "Machines that were slower than they could be while the load ran: {value}, where {limit} is expected. The "
                 "figures are of that state, not of a cool or unlimited one."
             ),
-            "na": "No reading shows whether a machine was slowed down (--host-telemetry, or a machine's exporter).",
+            "na": (
+                "Whether a machine was slowed down is not shown by readings of all of its parts (--host-telemetry, or a "
+                "machine's exporter)."
+            ),
         },
         {"note": "Let the machine cool down, raise its power limit, or set the clocks, and measure again."},
-        {("reasons",): "Reasons: {reasons}."},
+        {("reasons",): "Reasons: {reasons}.", ("silent",): "Not shown for: {silent}."},
     ),
     "stale_connections": Wording(
         "Kept connections",

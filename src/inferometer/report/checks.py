@@ -134,7 +134,8 @@ def sentence(check: AnyCheck) -> str:
     pattern = said or _GENERAL.get(check.status, _GENERAL["note"])
     parts = [pattern.format(title=title(check), value=value(check), limit=limit(check))]
     facts = {key: fact for key, fact in check.facts.items() if fact not in (None, {}, [])}
-    for needed, clause in (entry.clauses if entry and check.status != "na" else {}).items():
+    explained = check.status != "na" or "silent" in facts  # of what does not apply: what it would need
+    for needed, clause in (entry.clauses if entry and explained else {}).items():
         if all(name in facts for name in needed):
             parts.append(clause.format(**{name: _fact(facts[name], name) for name in needed}))
     return " ".join(parts)
