@@ -165,6 +165,19 @@ def test_reasons_read_outside_of_the_span_say_nothing_of_it() -> None:
     assert (found.throttled, found.silent) == (None, ("accelerator 0",))
 
 
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 20)), min_size=1, max_size=5))
+def test_old_events_of_one_processor_hide_no_new_ones_of_another(counts: list[tuple[int, int]]) -> None:
+    """Law: the largest growth of a processor, whatever each counted before."""
+    tracks = [
+        track("cpu_throttles", ticks(rate, float(start)), cpu=str(cpu))
+        for cpu, (start, rate) in enumerate(counts)
+    ]
+    found = machine_seen(machine(*tracks), BEGIN, END)
+    assert found.heat is not None
+    assert found.heat.throttles == pytest.approx(10 * max(rate for _, rate in counts))
+    assert found.throttled is any(rate for _, rate in counts)
+
+
 def test_governors_are_those_in_force() -> None:
     """Law: an exporter's series at 0 is of a governor that could be chosen."""
     found = machine_seen(

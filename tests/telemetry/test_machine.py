@@ -161,7 +161,8 @@ def test_throttling_is_counted_once_for_a_package(tmp_path: Path) -> None:
     for number, core in ((0, 3), (1, 0)):
         folder = f"sys/devices/system/cpu/cpu{number}/thermal_throttle"
         files |= {f"{folder}/core_throttle_count": str(core), f"{folder}/package_throttle_count": "5"}
-    assert Linux(plant(tmp_path, files)).thermal().throttled_count == 8
+    found = Linux(plant(tmp_path, files)).thermal()
+    assert (found.throttled_count, dict(found.throttled_by_cpu)) == (8, {"0": 8, "1": 5})
 
 
 @given(st.none() | st.floats(0, 100), st.none() | st.floats(0, 100))

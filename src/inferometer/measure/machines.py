@@ -75,8 +75,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The hottest reading in degrees Celsius, the worst thermal level, the lowest speed limit as a share, how often the
-    hardware slowed a processor down; the lowest and the highest frequency in MHz, and the governors."""
+    """The hottest reading in degrees Celsius, the worst thermal level, the lowest speed limit as a share, the most that
+    the hardware slowed down any one processor (or core, or package, as they are counted); the lowest and the highest
+    frequency in MHz, and the governors."""
 
     hottest: float | None
     level: Literal["nominal", "fair", "serious", "critical"] | None
@@ -286,6 +287,13 @@ def _all_grown(tracks: Sequence[MachineTrack], begin: int, end: int) -> float | 
     return math.fsum(known) if known and len(known) == len(each) else None
 
 
+def _most_grown(tracks: Sequence[MachineTrack], begin: int, end: int) -> float | None:
+    """The largest growth of several counters; 0 only if all are known."""
+    each = [grown(one, begin, end) for one in tracks]
+    most = max((value for value in each if value is not None), default=None)
+    return None if most == 0 and None in each else most
+
+
 def _within(tracks: Sequence[MachineTrack], begin: int, end: int) -> Floats:
     """All samples of some tracks in the span."""
     parts = [one.values[(one.times >= begin) & (one.times <= end)] for one in tracks]
@@ -404,7 +412,7 @@ def _heat(one: MachineTracks, begin: int, end: int) -> Heat | None:
         hottest=_most(_within(one.of("temperature"), begin, end)),
         level=None if level is None else THERMAL[min(int(level), len(THERMAL) - 1)],
         speed_limit=_least(_within(one.of("speed_limit"), begin, end)),
-        throttles=_all_grown(one.of("cpu_throttles"), begin, end),
+        throttles=_most_grown(one.of("cpu_throttles"), begin, end),
         mhz_low=None if not len(hertz) else float(hertz.min()) / 1e6,
         mhz_high=None if not len(hertz) else float(hertz.max()) / 1e6,
         governors=_governors(one, begin, end),

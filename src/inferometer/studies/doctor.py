@@ -19,7 +19,7 @@ from inferometer.report.doctor import worded
 from inferometer.studies import instrument_trial
 from inferometer.telemetry.host import environment
 from inferometer.telemetry.machine import limits, this_machine
-from inferometer.telemetry.machine_readings import Machine
+from inferometer.telemetry.machine_readings import Machine, Thermal
 from inferometer.telemetry.other_load import between, snapshot
 from inferometer.telemetry.processes import EngineProcess, engine_processes, listening, own_line, processes
 
@@ -66,7 +66,7 @@ def machine_state(machine: Machine, patterns: Mapping[str, Sequence[str]]) -> Ma
         swap=swap_after,
         swapped_out_pages=_grown(swap.swapped_out_pages, swap_after.swapped_out_pages),
         thermal=thermal_after,
-        throttled=_grown(thermal.throttled_count, thermal_after.throttled_count),
+        throttled=_throttled(thermal, thermal_after),
         processor=machine.processor(),
         clock=machine.clock(),
         clock_step_ms=instrument_trial.clock_step_ms(offset),
@@ -80,6 +80,13 @@ def machine_state(machine: Machine, patterns: Mapping[str, Sequence[str]]) -> Ma
 
 def _grown(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
+
+
+def _throttled(before: Thermal, after: Thermal) -> int | None:
+    """The most that one processor was slowed down between two readings."""
+    both = before.throttled_by_cpu.keys() & after.throttled_by_cpu.keys()
+    each = [after.throttled_by_cpu[cpu] - before.throttled_by_cpu[cpu] for cpu in both]
+    return max(each) if each else _grown(before.throttled_count, after.throttled_count)
 
 
 def _without_command(one: EngineProcess) -> EngineProcess:

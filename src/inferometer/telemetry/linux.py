@@ -76,10 +76,12 @@ class Linux:
         """See Machine."""
         zones = [self._zone(zone) for zone in self._list("sys/class/thermal", "thermal_zone*")]
         levels = [level for level in zones if level is not None]
+        throttled = self._throttled()
         return Thermal(
             level=worst(levels),
             speed_limit_percent=self._speed_limit(),
-            throttled_count=self._throttled(),
+            throttled_count=max(throttled.values(), default=None),
+            throttled_by_cpu=throttled,
         )
 
     def processor(self) -> Processor:
@@ -132,18 +134,14 @@ class Linux:
                 limits.append(min(100.0, 100 * allowed / highest))
         return min(limits, default=None)
 
-    def _throttled(self) -> int | None:
-        """The largest count of a processor: those of a package all count the package's events."""
-        counts = [
-            sum(present)
-            for cpu in self._list("sys/devices/system/cpu", "cpu[0-9]*")
-            if (
-                present := _present(
-                    _number(cpu / f"thermal_throttle/{part}_throttle_count") for part in ("core", "package")
-                )
-            )
-        ]
-        return int(max(counts)) if counts else None
+    def _throttled(self) -> dict[str, int]:
+        """Each processor's count: those of a package all count the package's events."""
+        counts = {}
+        for cpu in self._list("sys/devices/system/cpu", "cpu[0-9]*"):
+            parts = (_number(cpu / f"thermal_throttle/{part}_throttle_count") for part in ("core", "package"))
+            if present := _present(parts):
+                counts[cpu.name.removeprefix("cpu")] = int(sum(present))
+        return counts
 
     def _text(self, path: str) -> str:
         return _read(self._root / path) or ""

@@ -11,6 +11,7 @@ None is unknown: never normal, and never zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -51,12 +52,14 @@ class Swap(Reading, frozen=True):
 
 class Thermal(Reading, frozen=True):
     """`speed_limit_percent`: the highest processor speed that is allowed now, of the highest that it has; the lowest over the
-    processors. `throttled_count`: how often the hardware has slowed a processor down since the machine started. None of them
-    is about an accelerator."""
+    processors. `throttled_count`: how often the hardware has slowed a processor down since the machine started, the largest
+    over the processors; `throttled_by_cpu`: each one's, of which only the growth can be compared: one that had many events
+    before hides another one's new ones. None of them is about an accelerator."""
 
     level: ThermalLevel | None = None
     speed_limit_percent: float | None = None
     throttled_count: int | None = None
+    throttled_by_cpu: Mapping[str, int] = {}
 
 
 class Processor(Reading, frozen=True):

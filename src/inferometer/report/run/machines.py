@@ -164,7 +164,7 @@ def _heat(one: MachineSeen) -> Iterator[tuple[str, str]]:
     if heat.speed_limit is not None:
         yield "Processor speed allowed, at least", share(heat.speed_limit)
     if heat.throttles is not None:
-        yield "Processors slowed down by the hardware", f"{figure(heat.throttles)} times"
+        yield "Slowed down by the hardware, any one processor", f"at most {figure(heat.throttles)} times"
     if heat.mhz_low is not None and heat.mhz_high is not None:
         yield "Processor frequency", f"{figure(heat.mhz_low)} to {figure(heat.mhz_high)} MHz"
     if heat.governors:

@@ -109,7 +109,8 @@ class LocalMachine:
         found.add("thermal_level", None if thermal.level is None else LEVELS[thermal.level])
         limit = thermal.speed_limit_percent
         found.add("speed_limit", None if limit is None else limit / 100)
-        found.add("cpu_throttles", thermal.throttled_count)
+        for cpu, count in thermal.throttled_by_cpu.items():
+            found.add("cpu_throttles", count, {"cpu": cpu})
         sensors = getattr(psutil, "sensors_temperatures", None)  # not on macOS
         for chip, several in (sensors() if sensors is not None else {}).items():
             for number, one in enumerate(several):

@@ -11,7 +11,7 @@
 | temperature                   | level   | degrees Celsius; `zone`                                                  |
 | thermal_level                 | level   | 0 nominal, 1 fair, 2 serious, 3 critical                                 |
 | speed_limit                   | level   | highest processor speed allowed, as a share of the highest there is      |
-| cpu_throttles                 | counter | times that the hardware slowed a processor down                          |
+| cpu_throttles                 | counter | times that the hardware slowed a processor down; `cpu`, `package`        |
 | cpu_hertz                     | level   | frequency now; `cpu`, or `which` lowest and highest                      |
 | governor                      | level   | 1; `governor`                                                            |
 | received, sent                | counter | bytes; `device`                                                          |
@@ -111,7 +111,7 @@ OURS = (
     _own("temperature", "_celsius", "zone"),
     _own("thermal_level"),
     _own("speed_limit", "_ratio"),
-    _own("cpu_throttles"),
+    _own("cpu_throttles", "", "cpu"),
     _own("cpu_hertz", "", "which"),
     _own("governor", "_info", "governor"),
     _own("received", "_bytes", "device"),
@@ -159,8 +159,8 @@ _OF_NODE = (
     Name("node_vmstat_pswpout", "swapped_out"),
     Name("node_thermal_zone_temp", "temperature", keep={"zone": "zone"}),
     Name("node_hwmon_temp_celsius", "temperature", keep={"chip": "zone", "sensor": "sensor"}),
-    Name("node_cpu_core_throttles", "cpu_throttles"),
-    Name("node_cpu_package_throttles", "cpu_throttles"),
+    Name("node_cpu_core_throttles", "cpu_throttles", keep={"package": "package", "core": "cpu"}),
+    Name("node_cpu_package_throttles", "cpu_throttles", keep={"package": "package"}),
     Name("node_cpu_scaling_frequency_hertz", "cpu_hertz", keep={"cpu": "cpu"}),
     Name("node_cpu_scaling_governor", "governor", keep={"governor": "governor"}),
     Name("node_network_receive_bytes", "received", keep={"device": "device"}),
