@@ -160,6 +160,53 @@ def test_a_dcgm_exporters_names_are_ours() -> None:
     assert reasons == {"sw_power_cap", "sw_thermal"}
 
 
+@given(
+    st.dictionaries(st.sampled_from(["", "1", "2", "3"]), st.floats(1, 700), min_size=1),
+    st.sampled_from(["GPU_I_ID", "pod", "container"]),
+    st.integers(0, 255),
+)
+def test_a_gpu_is_one_however_often_it_is_listed(users: dict[str, float], label: str, reasons: int) -> None:
+    """Law: instances of a divided GPU and pods on a GPU show the board's readings, which count once."""
+    lines = []
+    for number, (user, watts) in enumerate(users.items()):
+        labels = f'gpu="0",UUID="GPU-a",{label}="{user}"'
+        lines.append(f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {watts}\n")
+        lines.append(f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 80\n")
+        bits = reasons if number == 0 else 0
+        lines.append(f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{labels}}} {bits}\n")
+        lines.append(f"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS{{{labels}}} {bits}\n")
+    found = tracks_of("".join(sorted(lines)))
+    assert only(found, "power", device="0") == [max(users.values())]
+    assert only(found, "accelerator_busy", device="0") == [0.8]
+    assert only(found, "accelerator_reasons", device="0") == [reasons]
+
+
+def test_gpus_of_one_number_on_two_hosts_are_two_and_so_are_those_after_an_exchange() -> None:
+    """Law: a host name and a UUID tell GPUs apart, and a line without them is of the first."""
+
+    def line(watts: int, **labels: str) -> str:
+        given = ",".join(f'{name}="{value}"' for name, value in {"gpu": "0", **labels}.items())
+        return f"DCGM_FI_DEV_POWER_USAGE{{{given}}} {watts}\n"
+
+    def devices(*bodies: str) -> dict[str, list[float]]:
+        return {one.labels["device"]: list(one.values) for one in tracks_of(*bodies).of("power")}
+
+    assert devices(line(1, Hostname="n") + line(2, Hostname="m")) == {"n:0": [1.0], "m:0": [2.0]}
+    assert devices(line(1, UUID="a"), line(2, UUID="b")) == {"0": [1.0], "0#2": [2.0]}
+    assert devices(line(1, UUID="a"), line(2)) == {"0": [1.0, 2.0]}
+
+
+def test_two_readings_of_one_zone_are_the_hotter_and_parts_of_a_sum_are_added() -> None:
+    """Law: 45 and 47 degrees are no 92; the seconds of two processors are a sum."""
+    body = (
+        'node_thermal_zone_temp{type="a",zone="0"} 45\nnode_thermal_zone_temp{type="b",zone="0"} 47\n'
+        "# TYPE node_cpu_seconds_total counter\n"
+        'node_cpu_seconds_total{cpu="0",mode="user"} 4\nnode_cpu_seconds_total{cpu="1",mode="user"} 5\n'
+    )
+    assert only(tracks_of(body), "temperature") == [47.0]
+    assert only(tracks_of(body), "cpu_seconds") == [9.0]
+
+
 NO_THROTTLING = 0x1 | 0x2 | 0x100
 
 

@@ -86,7 +86,8 @@ def value_range(term: str) -> tuple[float, float]:
 @dataclass(frozen=True, slots=True)
 class Name:
     """A family as one exporter has it. `scale`: its unit in ours; `where`: the only series that count; `labels`: labels that
-    this family implies; `keep`: ours by theirs, all others are added over."""
+    this family implies; `keep`: ours by theirs; `parts`: theirs by which series are parts of one sum. Series that differ in
+    any other label are of the same thing, which exporters list once for each user of it."""
 
     family: str
     term: str
@@ -94,6 +95,7 @@ class Name:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     keep: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
 
 def _own(term: str, unit: str = "", *labels: str) -> Name:
@@ -150,7 +152,7 @@ def _pressure(resource: str) -> tuple[Name, ...]:
 
 
 _OF_NODE = (
-    Name("node_cpu_seconds", "cpu_seconds", keep={"mode": "mode"}),
+    Name("node_cpu_seconds", "cpu_seconds", keep={"mode": "mode"}, parts=("cpu",)),
     *(name for resource in ("cpu", "memory", "io") for name in _pressure(resource)),
     Name("node_memory_MemAvailable_bytes", "memory_available"),
     Name("node_memory_MemTotal_bytes", "memory_total"),

@@ -1,7 +1,15 @@
 """What exporters of machines said over a run, in common terms: numbers over time, by term and labels.
 
-Series of one family that differ only in labels of no interest are added up, at the scrapes that have all of them; counters are
-kept as they stood, since what they added depends on the span. Times are ns on the monotonic clock of the run.
+Counters are kept as they stood, since what they added depends on the span. Times are ns on the monotonic clock of the run.
+Several series of one term and the same labels become one:
+
+| they are                                         | and come to                                                          |
+| ------------------------------------------------ | -------------------------------------------------------------------- |
+| parts of a sum: processor time, by processor     | the sum, at the scrapes that have all parts                          |
+| the same thing, listed for each pod, or for each | the largest, at the scrapes that have any; of bits of reasons        |
+| instance of a GPU that is divided (MIG)          | those that any of them has                                           |
+
+GPUs of one number that differ in host name or UUID are several: `host:0`, `0#2` (_gpus).
 
 What an exporter writes is not trusted: a series without the labels that its term needs, and a value that no such reading can
 have, are left out and named in `left_out`. What measures machines meets neither.
@@ -80,7 +88,8 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
     known = {family: BY_FAMILY[family] for family in endpoint.families if family in BY_FAMILY}
     if not known or not len(endpoint.times):
         return None
-    groups: dict[tuple[str, Labels], list[Series]] = defaultdict(list)
+    groups: dict[tuple[str, Labels], dict[tuple[str, ...], list[Series]]] = defaultdict(dict)
+    gpus = _gpus(endpoint, known)
     left_out: set[str] = set()
     for family, (_, name) in known.items():
         for one in endpoint.series(family):
@@ -89,6 +98,7 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
                 labels.get(key) in of for key, of in name.where.items()
             ):
                 continue
+            labels["gpu"] = gpus.get(_identity(labels), labels.get("gpu", ""))
             kept = _labels(name, labels)
             if lacking := [label for label in needed_labels(name.term) if not dict(kept).get(label)]:
                 left_out.add(f"{family}: no label for its {lacking[0]}")
@@ -96,12 +106,15 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
             series, unusable = _scaled(one, name)
             if unusable:
                 left_out.add(f"{family}: values that are no reading")
-            groups[name.term, kept].append(series)
+            part = tuple(labels.get(label, "") for label in name.parts)
+            groups[name.term, kept].setdefault(part, []).append(series)
     tracks = []
-    for (term, kept), several in groups.items():
-        times, values = _sum(several)
+    for (term, kept), parts in groups.items():
+        times, values = _sum([_once(term, several) for several in parts.values()])
         if len(times):
             tracks.append(MachineTrack(term, dict(kept), times - offset_ns, values))
+        elif len(parts) > 1:
+            left_out.add(f"{term}: no reading has all of its {len(parts)} parts")
     tracks += [one for track in tracks if track.term == "accelerator_reasons" for one in _by_reason(track)]
     tracks = _all_reasons_at_all_times(tracks)
     return MachineTracks(
@@ -136,12 +149,52 @@ def _scaled(one: Series, name: Name) -> tuple[Series, bool]:
     return replace(one, times=one.times[there], values=values[there]), not there.all()
 
 
-def _sum(several: list[Series]) -> tuple[Ints, Floats]:
-    """Over the series, at the scrapes that have all of them: a part of a sum is none."""
-    times: Ints = reduce(np.intersect1d, (one.times for one in several))
-    rows = [one.values[np.searchsorted(one.times, times)] for one in several]
+def _identity(labels: Mapping[str, str]) -> tuple[str, str, str]:
+    return labels.get("gpu", ""), labels.get("Hostname", ""), labels.get("UUID", "")
+
+
+def _gpus(endpoint: Endpoint, known: Mapping[str, tuple[str, Name]]) -> dict[tuple[str, str, str], str]:
+    """What each GPU is called: its number, with its host if there are several, and which one it is of those that had that
+    number there, as after an exchange. One that does not say whose it is, is the first of its number."""
+    found = {
+        _identity(dict(one.labels)): None
+        for family, (_, name) in known.items()
+        if "gpu" in name.keep
+        for one in endpoint.series(family)
+    }
+    hosts = {host for _, host, _ in found if host}
+    names: dict[tuple[str, str, str], str] = {}
+    for gpu, host, uuid in found:
+        alike = [other for number, on, other in found if (number, on) == (gpu, host) and other]
+        number = alike.index(uuid) if uuid else 0
+        whose = f"{host}:{gpu}" if host and len(hosts) > 1 else gpu
+        names[gpu, host, uuid] = f"{whose}#{number + 1}" if number and gpu else whose
+    return names
+
+
+def _once(term: str, several: list[Series]) -> tuple[Ints, Floats]:
+    """One thing by several series: the largest of those that are there, or the bits that any has."""
+    times: Ints = reduce(np.union1d, (one.times for one in several))
+    if len(several) == 1:
+        return times, several[0].values
+    together = (
+        np.zeros(len(times), np.int64) if term == "accelerator_reasons" else np.full(len(times), -np.inf)
+    )
+    for one in several:
+        at = np.searchsorted(times, one.times)
+        if term == "accelerator_reasons":
+            together[at] |= one.values.astype(np.int64)
+        else:
+            together[at] = np.maximum(together[at], one.values)
+    return times, together.astype(np.float64)
+
+
+def _sum(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    """Over the parts, at the scrapes that have all of them: a part of a sum is none."""
+    common: Ints = reduce(np.intersect1d, (times for times, _ in parts))
+    rows = [values[np.searchsorted(times, common)] for times, values in parts]
     total: Floats = np.sum(rows, axis=0)
-    return times, total
+    return common, total
 
 
 def _by_reason(track: MachineTrack) -> list[MachineTrack]:
