@@ -26,7 +26,7 @@ from inferometer.telemetry.accelerators import Accelerators
 from inferometer.telemetry.machine import this_machine
 from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TIMEOUT_S, Agent, HeadReader
 from inferometer.telemetry.machines.exposition_text import Text
-from inferometer.telemetry.machines.local import LocalMachine, Part, stalled
+from inferometer.telemetry.machines.local import LocalMachine, Part, RoleTime, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
 from inferometer.telemetry.machines.side_by_side import SideBySide
 from inferometer.telemetry.machines.terms import (
@@ -122,6 +122,22 @@ def test_children_of_one_role_are_not_counted_for_another() -> None:
     alone = LocalMachine(this_machine(), {"client": [os.getpid()]}).text()
     engine = only(tracks_of(both), "process_rss", role="engine")[0]
     assert engine == pytest.approx(only(tracks_of(alone), "process_rss", role="client")[0], rel=0.2)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 4), st.floats(0, 9), min_size=1, max_size=5), min_size=1, max_size=8
+    )
+)
+def test_a_process_that_ends_takes_back_no_time(steps: list[dict[int, float]]) -> None:
+    """Law: after each reading the total is what all processes, there or not, have spent as far as was read."""
+    spent: dict[int, float] = {}
+    role = RoleTime()
+    for step in steps:
+        for process, more in step.items():
+            spent[process] = spent.get(process, 0.0) + more
+        assert role.after({process: spent[process] for process in step}) == pytest.approx(sum(spent.values()))
+    assert role.after({}) is None
 
 
 def test_time_lost_to_waiting_is_the_kernels_total() -> None:

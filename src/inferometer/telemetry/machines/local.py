@@ -19,7 +19,7 @@ A reading that fails is left out, and so is null in the record: nothing here rai
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -60,6 +60,7 @@ class LocalMachine:
     ) -> None:
         self._machine, self._roles, self._parts, self._root = machine, roles, parts, root
         self._families: dict[str, list[psutil.Process]] = {}
+        self._spent: dict[str, RoleTime] = {}
         self._number = 0
 
     def text(self) -> str:
@@ -127,14 +128,32 @@ class LocalMachine:
             self._families = {role: list(_family(heads, taken)) for role, heads in self._roles.items()}
         for role, family in self._families.items():
             labels = {"role": role}
-            cpu = [seconds for one in family if (seconds := _cpu_of(one)) is not None]
+            cpu = self._spent.setdefault(role, RoleTime()).after(
+                {one: seconds for one in family if (seconds := _cpu_of(one)) is not None}
+            )
             resident = [size for one in family if (size := _resident(one)) is not None]
-            found.add("process_cpu", sum(cpu) if cpu else None, labels)
+            found.add("process_cpu", cpu, labels)
             found.add("process_rss", sum(resident) if resident else None, labels)
             if self._number % PSS_EVERY == 0:
                 own = [physical_footprint(one.pid, self._root) for one in family]
                 known = [size for size in own if size is not None]
                 found.add("process_memory", sum(known) if known and len(known) == len(own) else None, labels)
+
+
+class RoleTime:
+    """Processor time of processes that come and go: a counter that never falls. One that has ended takes back nothing, and
+    one that is new adds all that it has spent."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._last: dict[Hashable, float] = {}
+
+    def after(self, spent: Mapping[Hashable, float]) -> float | None:
+        """The total, by the s that each process has spent; None where none can be read."""
+        for process, seconds in spent.items():
+            self._total += max(0.0, seconds - self._last.get(process, 0.0))
+        self._last |= spent  # of those that are gone too: one may be out of sight, and come back
+        return self._total if spent else None
 
 
 def stalled(text: str) -> Iterator[tuple[str, float]]:
@@ -162,7 +181,7 @@ def _family(heads: Sequence[int], taken: set[int]) -> Iterator[psutil.Process]:
 
 
 def _cpu_of(one: psutil.Process) -> float | None:
-    """Processor time of a process and of its children that have ended."""
+    """Processor time of a process, without its children."""
     try:
         times = one.cpu_times()
     except psutil.Error:
