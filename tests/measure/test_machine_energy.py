@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,49 @@ def test_readings_that_do_not_enclose_the_load_have_no_energy(samples: Samples) 
 def test_a_machine_without_meters_has_no_energy(samples: Samples) -> None:
     """Nothing is said."""
     assert machine_energy(machine(track("memory_available", np.ones(60))), samples, BEGIN, END) == ()
+
+
+def exporter(*tracks: MachineTrack) -> MachineTracks:
+    """The same of a DCGM exporter."""
+    return replace(machine(*tracks), url="http://gpus:9400/metrics", exporter="dcgm-exporter")
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 10])
+@pytest.mark.parametrize("terms", [("energy",), ("power",), ("energy", "power")])
+def test_a_reading_that_is_shown_again_is_no_sample(
+    samples: Samples, every: int, terms: tuple[str, ...]
+) -> None:
+    """Law: scraped each second, what is read every n seconds has gaps of n seconds."""
+    at = np.arange(70) // every * every
+    values = {"energy": at * 300.0, "power": 300.0 + at % 7}
+    tracks = [track(term, values[term], **BOARD | {"method": "counter"}) for term in terms]
+    (found,) = machine_energy(exporter(*tracks), samples, BEGIN, END)
+    assert found.largest_gap_s == float(every)
+    assert found.valid is (every <= 3)
+
+
+def test_the_same_power_is_a_sample_where_another_reading_has_changed(samples: Samples) -> None:
+    """Law: a steady power is known as long as anything shows that the exporter reads anew."""
+    steady = track("power", np.full(60, 300.0), **BOARD)
+    warming = track("accelerator_temperature", 40.0 + np.arange(60) % 2, device="0")
+    (found,) = machine_energy(exporter(steady, warming), samples, BEGIN, END)
+    assert found.joules == pytest.approx(9000.0)
+    assert (found.valid, found.largest_gap_s) == (True, 1.0)
+    (found,) = machine_energy(exporter(steady), samples, BEGIN, END)
+    assert not found.valid
+
+
+@pytest.mark.parametrize(
+    ("factor", "valid"), [(0.001, False), (0.6, False), (0.7, True), (1.4, True), (1000.0, False)]
+)
+def test_a_counter_that_its_power_contradicts_is_not_valid(
+    samples: Samples, factor: float, valid: bool
+) -> None:
+    """Law: joules called millijoules are not an energy, though the counter grows steadily."""
+    labels = BOARD | {"method": "counter"}
+    tracks = machine(
+        track("energy", np.arange(60) * 300.0 * factor, **labels),
+        track("power", np.full(60, 300.0), **labels),
+    )
+    (found,) = machine_energy(tracks, samples, BEGIN, END)
+    assert (found.valid, found.reason) == (valid, None if valid else "disagree")

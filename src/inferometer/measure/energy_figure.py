@@ -39,9 +39,12 @@ from inferometer.telemetry.power.readings import Method, Scope
 from inferometer.units import NS_PER_S
 
 NoFigure = Literal[
-    "no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power", "gap"
+    "no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power", "gap", "disagree"
 ]
-"""Those of energy.Reason, and `gap`: there is a figure, but not a valid one."""
+"""Those of energy.Reason, and of a figure that is there, but not valid: `gap`, and `disagree`: by its power it is far off."""
+DISAGREEMENT = 1.5
+"""Energy by counter and by power that are further apart by this factor are not of one device in one unit. How a meter averages
+makes them differ by some percent, on some idle GPUs by more: by far less than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ def energy_figure(
     idle_w, idle_reason = _idle(series, baseline)
     blocks = 0 if memory_s is None else block_count(duration_s, memory_s)
     edges_s = np.linspace(0.0, duration_s, (blocks or 1) + 1)
+    other = _by_power(series, begin_ns, end_ns) if method == "counter" else None
+    agree = other is None or other.joules is None or not other.valid or _alike(spent.joules, other.joules)
     joules = _joules_of_blocks(series, method, begin_ns, end_ns, edges_s)
     remembered = None if memory_s is None else memory_s / float(edges_s[1])
     per_output = _per_token(joules, output, begin_ns, end_ns, edges_s, remembered)
@@ -130,13 +135,17 @@ def energy_figure(
         samples=spent.samples,
         rate_hz=spent.rate_hz,
         largest_gap_s=spent.largest_gap_s,
-        valid=spent.valid,
-        reason=None if spent.valid else "gap",
-        other_joules=_by_power(series, begin_ns, end_ns).joules if method == "counter" else None,
+        valid=spent.valid and agree,
+        reason="gap" if not spent.valid else None if agree else "disagree",
+        other_joules=None if other is None else other.joules,
         joules_per_output_token=per_output,
         joules_per_total_token=_per_token(joules, total, begin_ns, end_ns, edges_s, remembered),
         output_tokens_per_s_per_w=None if per_output is None else per_output.inverse(),
     )
+
+
+def _alike(one: float, other: float) -> bool:
+    return max(one, other) <= DISAGREEMENT * min(one, other)
 
 
 def _chosen(

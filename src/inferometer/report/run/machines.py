@@ -49,7 +49,8 @@ def _energy(one: EnergyFigure) -> Iterator[tuple[str, str]]:
         yield f"Energy by {what}", f"none: {_REASONS.get(one.reason or '', one.reason or 'unknown')}"
         return
     gap = "" if one.largest_gap_s is None else f", at most {figure(one.largest_gap_s, 3)} s between readings"
-    doubt = "" if one.valid else f"; NOT VALID, the limit is {figure(one.largest_gap_limit_s, 3)} s"
+    limit = f"the limit is {figure(one.largest_gap_limit_s, 3)} s"
+    doubt = "" if one.valid else f"; NOT VALID, {_REASONS['disagree'] if one.reason == 'disagree' else limit}"
     yield (
         f"Energy by {what}",
         f"{figure(one.joules)} J in {figure(one.duration_s)} s, {_METHODS[one.method]}{gap}{doubt}",
@@ -92,6 +93,7 @@ _REASONS = {
     "not_covered": "no reading before the load, or none behind it",
     "counter_reset": "its counter went backwards",
     "counter_stuck": "its counter never moved",
+    "disagree": "its counter and its power are far apart",
     "no_power": "all its readings are 0 W",
 }
 _WITHHELD = {
