@@ -143,6 +143,24 @@ def test_a_counter_that_goes_backwards_is_no_energy() -> None:
     assert counted(t_ns, counter, ns(2), ns(3)).joules == pytest.approx(100)
 
 
+def test_a_counter_that_began_anew_is_no_wrap() -> None:
+    """100 W, and 160 kW if a range of 262 kJ were added; a wrap of a range that fits is one."""
+    t_ns = seconds(0, 1, 2, 3, 4)
+    anew = floats(101_300, 101_400, 5, 105, 205)
+    assert counted(t_ns, anew, ns(0), ns(4), 262_143.3).reason == "counter_reset"
+    assert counted(t_ns, anew, ns(0), ns(4), 101_495.0).joules == pytest.approx(400)
+
+
+@pytest.mark.parametrize("watts", [-500.0, 1.1e6, 1e14])
+def test_a_power_that_no_machine_draws_is_no_energy(watts: float) -> None:
+    """Law: by none of the methods, in whatever sample."""
+    t_ns = seconds(0, 1, 2)
+    for method in (integrated, averaged):
+        assert method(t_ns, floats(10, watts, 10), ns(0), ns(2)).reason == "implausible"
+    if watts > 0:
+        assert counted(t_ns, floats(0, 10, 10 + watts), ns(0), ns(2)).reason == "implausible"
+
+
 def test_a_counter_that_never_moves_is_no_energy() -> None:
     """No device draws nothing: its counter is not supported, and says so by standing still."""
     assert counted(seconds(0, 1, 2), floats(70, 70, 70), ns(0), ns(2)).reason == "counter_stuck"

@@ -104,6 +104,14 @@ def test_a_value_that_is_no_reading_is_left_out_and_named() -> None:
     )
 
 
+@pytest.mark.parametrize("watts", [-500, 140737488355328])
+def test_a_power_that_no_machine_draws_is_left_out_and_named(watts: int) -> None:
+    """Law: an exporter's readings have the limits of our own meters."""
+    found = tracks_of(f'DCGM_FI_DEV_POWER_USAGE{{gpu="0"}} {watts}\n')
+    assert not found.tracks
+    assert found.left_out == ("DCGM_FI_DEV_POWER_USAGE: values that are no reading",)
+
+
 def test_this_machine_is_read_under_common_terms() -> None:
     """What every Linux and macOS machine shows, of a process that is there and of one that is not."""
     machine = LocalMachine(this_machine(), {"client": [os.getpid()], "engine": [2**22 + 1]})

@@ -16,7 +16,8 @@ within LARGEST_GAP_S: the smallest range in use lasts a minute at a kilowatt.
 | `no_readings`   | the meter gave none of this kind                                                              |
 | `too_few`       | there are fewer than two samples                                                              |
 | `not_covered`   | no sample lies at or before b, or none at or after e                                          |
-| `counter_reset` | the counter went backwards, and its range is unknown or smaller than the step                 |
+| `counter_reset` | it went backwards; its range is unknown, smaller than the step, or makes it too steep (WRAP_SLOPE) |
+| `implausible`   | a power is negative or over LARGEST_W, or the counter grew as fast as that                    |
 | `counter_stuck` | the counter never moved: no device draws nothing                                              |
 | `no_power`      | the power never was anything but 0                                                            |
 
@@ -32,12 +33,19 @@ import msgspec
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints
+from inferometer.telemetry.power.readings import LARGEST_W
 from inferometer.units import NS_PER_S
 
 LARGEST_GAP_S = 3.0
 """Three samples at the usual rate: a meter that misses one is still valid, and a load's steps take seconds."""
 
-Reason = Literal["no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power"]
+WRAP_SLOPE, WRAP_LEAST_W = 10.0, 2e3
+"""A decrease that as a wrap would be more than so many times as steep as any other step, and over so many watts, which no
+device with a counter that wraps draws, is a counter that began anew: adding its range would be energy that nobody spent."""
+
+Reason = Literal[
+    "no_readings", "too_few", "not_covered", "counter_reset", "implausible", "counter_stuck", "no_power"
+]
 
 
 class SpanEnergy(msgspec.Struct, frozen=True):
@@ -97,6 +105,8 @@ def integrated_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> 
     if isinstance(found, str):
         return found
     t_s, power = found
+    if not _plausible(power):
+        return "implausible"
     if not power.any():
         return "no_power"
     return Course(t_s, _cumulated((power[1:] + power[:-1]) / 2 * np.diff(t_s)), power)
@@ -108,6 +118,8 @@ def averaged_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> Co
     if isinstance(found, str):
         return found
     t_s, power = found
+    if not _plausible(power[1:]):
+        return "implausible"
     if not power[1:].any():
         return "no_power"
     return Course(t_s, _cumulated(power[1:] * np.diff(t_s)))
@@ -121,13 +133,24 @@ def counted_course(
     if isinstance(found, str):
         return found
     t_s, counter = found
-    steps = np.diff(counter)
-    steps = np.where(steps < 0, steps + (wraps_at or 0.0), steps)
+    steps, took = np.diff(counter), np.diff(t_s)
+    wrapped = steps < 0
+    steps = np.where(wrapped, steps + (wraps_at or 0.0), steps)
     if (steps < 0).any():
         return "counter_reset"
+    watts = steps / took
+    steepest = max(WRAP_LEAST_W, WRAP_SLOPE * watts[~wrapped].max(initial=0.0))
+    if (watts[wrapped] > steepest).any() and not wrapped.all():
+        return "counter_reset"
+    if not _plausible(watts):
+        return "implausible"
     if not steps.any():
         return "counter_stuck"
     return Course(t_s, _cumulated(steps))
+
+
+def _plausible(watts: Floats) -> bool:
+    return bool(((watts >= 0) & (watts <= LARGEST_W)).all())
 
 
 def _spent(course: Course | Reason, begin_ns: int, end_ns: int) -> SpanEnergy:

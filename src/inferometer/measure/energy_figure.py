@@ -39,7 +39,15 @@ from inferometer.telemetry.power.readings import Method, Scope
 from inferometer.units import NS_PER_S
 
 NoFigure = Literal[
-    "no_readings", "too_few", "not_covered", "counter_reset", "counter_stuck", "no_power", "gap", "disagree"
+    "no_readings",
+    "too_few",
+    "not_covered",
+    "counter_reset",
+    "counter_stuck",
+    "no_power",
+    "implausible",
+    "gap",
+    "disagree",
 ]
 """Those of energy.Reason, and of a figure that is there, but not valid: `gap`, and `disagree`: by its power it is far off."""
 DISAGREEMENT = 1.5

@@ -93,6 +93,7 @@ _REASONS = {
     "not_covered": "no reading before the load, or none behind it",
     "counter_reset": "its counter went backwards",
     "counter_stuck": "its counter never moved",
+    "implausible": "a power is negative or over 1 MW, or its counter grew as fast as that",
     "disagree": "its counter and its power are far apart",
     "no_power": "all its readings are 0 W",
 }

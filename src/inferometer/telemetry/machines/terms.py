@@ -40,6 +40,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from inferometer.telemetry.power.readings import LARGEST_J, LARGEST_W
+
 OWN, NODE, DCGM = "inferometer", "node_exporter", "dcgm-exporter"
 """Whose names an endpoint shows."""
 PREFIX = "inferometer_host_"
@@ -70,7 +72,14 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "energy_range": _METER[:3],
     "meter_failed": ("meter", "code", "words"),
 }
-_RANGES: Mapping[str, tuple[float, float]] = {"thermal_level": (0, 3), "accelerator_reasons": (0, 2**53)}
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "thermal_level": (0, 3),
+    "accelerator_reasons": (0, 2**53),
+    "accelerator_busy": (0, 1),
+    "power": (0, LARGEST_W),
+    "energy": (0, LARGEST_J),
+    "energy_range": (0, LARGEST_J),
+}
 
 
 def needed_labels(term: str) -> tuple[str, ...]:
