@@ -333,10 +333,7 @@ CHECKS: dict[str, Wording] = {
                 "Machines that were slower than they could be while the load ran: {value}, where {limit} is expected. The "
                 "figures are of that state, not of a cool or unlimited one."
             ),
-            "na": (
-                "Whether a machine was slowed down is not shown by readings of all of its parts (--host-telemetry, or a "
-                "machine's exporter)."
-            ),
+            "na": "Not all parts of the machines show whether they were slowed down (--host-telemetry, or an exporter).",
         },
         {"note": "Let the machine cool down, raise its power limit, or set the clocks, and measure again."},
         {("reasons",): "Reasons: {reasons}.", ("silent",): "Not shown for: {silent}."},
