@@ -172,9 +172,9 @@ def asked(path: Path, names: Sequence[str]) -> pa.Table:
             # Combining copies: a column of a batch keeps all of the batch in memory.
             while group := list(islice(rows, TOGETHER)):
                 groups.append(pa.Table.from_batches(group).combine_chunks())
+        return pa.concat_tables(groups).combine_chunks()  # refuses columns of other types than ours
     except (OSError, pa.ArrowException, KeyError, UnicodeDecodeError) as cause:
         raise file_error(f"{path.name}: not a schedule ({cause})", cause) from cause
-    return pa.concat_tables(groups).combine_chunks()
 
 
 def _asked(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.RecordBatch | pa.Table:

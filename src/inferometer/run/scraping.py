@@ -23,7 +23,6 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from inferometer import __version__, whole_file
@@ -37,6 +36,7 @@ from inferometer.engines.interface import JsonObject
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
+from inferometer.journal.seal import record_parts
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import MetricsEndpoint, own_endpoint
@@ -162,7 +162,8 @@ class Scrapes:
 
 
 def settle(folder: RunFolder, account: ScrapingAccount | None = None) -> None:
-    """Add to the facts of a sealed run the scraper's account, where it lived to give one, and when each phase ran."""
+    """Add to the facts of a sealed run the scraper's account, where it lived to give one, and when each phase ran. Raises
+    RecordError for a record that is damaged: the run may be a stranger's (`recover`)."""
     facts = read_facts(folder)
     found = account or facts.server_metrics
     if found is not None:
@@ -171,15 +172,18 @@ def settle(folder: RunFolder, account: ScrapingAccount | None = None) -> None:
 
 
 def _phases(folder: RunFolder, offset_ns: int) -> dict[str, PhaseTimes]:
-    """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns). Probes are warm-up."""
-    table = pq.read_table(folder.record, columns=["phase", "t_taken", "t_end"])
-    found = {}
-    for phase, name in NAMES.items():
-        rows = table.filter(pc.is_in(table["phase"], pa.array(ROWS[phase], pa.int8())))
-        if rows.num_rows:
-            ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
-            found[name] = PhaseTimes(start_ns=ends[0] + offset_ns, end_ns=ends[1] + offset_ns)
-    return found
+    """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns). Probes are warm-up. Raises
+    RecordError."""
+    found: dict[str, PhaseTimes] = {}
+    for part in record_parts(folder.record, ("phase", "t_taken", "t_end")):
+        for phase, name in NAMES.items():
+            rows = part.filter(pc.is_in(part["phase"], pa.array(ROWS[phase], pa.int8())))
+            if rows.num_rows:
+                start = pc.min(rows["t_taken"]).as_py() + offset_ns
+                end = pc.max(rows["t_end"]).as_py() + offset_ns
+                before = found.get(name, PhaseTimes(start_ns=start, end_ns=end))
+                found[name] = PhaseTimes(start_ns=min(start, before.start_ns), end_ns=max(end, before.end_ns))
+    return {name: found[name] for name in NAMES.values() if name in found}
 
 
 @dataclass(frozen=True, slots=True)

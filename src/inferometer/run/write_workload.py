@@ -24,7 +24,7 @@ from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.documents import holds, place_of
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schedule import Schedule
+from inferometer.journal.schedule import asked
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Plan
@@ -238,7 +238,7 @@ def _workload_name(workload: AnyWorkload) -> dict[str, str | None]:
 def _of_run(path: Path) -> dict[str, Any]:
     folder = RunFolder.open(path)
     plan, run = saved.read(folder.plan), read_facts(folder)
-    table = Schedule(folder.schedule).table.select(["phase", *_COLUMNS])
+    table = asked(folder.schedule, ["phase", *_COLUMNS])
     warm, measured = (
         table.filter(pc.field("phase") == int(phase)) for phase in (Phase.WARMUP, Phase.MEASURE)
     )
@@ -246,10 +246,10 @@ def _of_run(path: Path) -> dict[str, Any]:
         account = to_data(run.requests)
     else:  # of a trace
         lengths = Account()
-        for asked, sent, output in zip(
+        for wanted, sent, output in zip(
             *(measured.column(name).to_pylist() for name in _COLUMNS), strict=True
         ):
-            _take(lengths, Prompt("", asked, sent, output, ""))
+            _take(lengths, Prompt("", wanted, sent, output, ""))
         unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
         account = to_data(lengths.facts()) | unknown
     return {
