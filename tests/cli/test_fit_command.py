@@ -19,11 +19,13 @@ from inferometer.documents.fit import SCHEMA, FitDocument
 from inferometer.documents.part import to_data, to_json
 from inferometer.documents.schemas.__main__ import generated
 from inferometer.drive.progress_counters import Progress
+from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD, EventClass, Phase
 from inferometer.journal.seal import read_table, write_table
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
+from inferometer.plan.saved import file_hash
 from inferometer.report.fit import RESERVATIONS, lines
 from inferometer.run.evaluate import RunResult
 from inferometer.run.facts import read_facts, write_facts
@@ -276,3 +278,46 @@ def test_a_run_of_several_classes_is_fitted_and_simulated_class_by_class(tmp_pat
     assert seen[0] == seen[1]
     assert set(seen[0]) == {"a", "b"}
     assert sum(seen[0].values()) == 250
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"workload": {"kind": "prompts", "prompts": "PRIVATE", "output_tokens": "8"}}, "workload.prompts"),
+        ({"tokenizer": {"name": "PRIVATE", "method": "native"}}, "tokenizer.name"),
+        ({"tokenizer": {"name": "some-org/some-model", "method": "native"}}, "tokenizer.name"),
+    ],
+)
+def test_what_the_run_s_plan_names_is_listed_and_not_read(
+    measured: RunResult, tmp_path: Path, part: dict[str, Any], said: str
+) -> None:
+    """Law: the folder may be a stranger's. Without --trust nothing beyond it is read or fetched, and no run is made."""
+    private = tmp_path / "private.txt"
+    private.write_text("prompt\nfirst line\nsecond line\n")
+    folder = like(measured, tmp_path / "gift")
+    plan = json.loads(folder.plan.read_text()) | json.loads(json.dumps(part).replace("PRIVATE", str(private)))
+    folder.plan.write_text(json.dumps(plan))
+    write_facts(folder, replace(read_facts(folder), plan_hash=file_hash(folder.plan)))
+    out = tmp_path / "out"
+    code, _, stderr = finish("simulate", "--fit", str(folder.path), "--out", str(out), "--quiet")
+    assert code == 2, stderr
+    assert f"{said}: " in stderr
+    assert "--trust" in stderr
+    assert not out.exists()
+    with pytest.raises(PlanError):
+        fit_run(folder.path, None, (), out, Nobody())
+
+
+def test_with_trust_the_run_s_own_prompts_are_read(measured: RunResult, tmp_path: Path) -> None:
+    """Law: what is listed is done once the user has agreed; without a run there is nothing to agree to."""
+    folder = like(measured, tmp_path / "own")
+    plan = json.loads(folder.plan.read_text())
+    (tmp_path / "prompts.csv").write_text("prompt\nfirst line\nsecond line\n")
+    plan["workload"] = {"kind": "prompts", "prompts": str(tmp_path / "prompts.csv"), "output_tokens": "8"}
+    folder.plan.write_text(json.dumps(plan))
+    write_facts(folder, replace(read_facts(folder), plan_hash=file_hash(folder.plan)))
+    code, _, stderr = finish("simulate", "--fit", str(folder.path), "--out", str(tmp_path / "out"), "--trust")
+    assert code in (0, 3, 4), stderr
+    assert "workload.prompts: " in stderr
+    assert b"second line" in (only(tmp_path / "out") / "requests.arrow").read_bytes()
+    assert finish("simulate", "--trust", "--out", str(tmp_path / "none"))[0] == 2

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.indexing import remembered
 from inferometer.cli.run import outputs
-
-if TYPE_CHECKING:  # help does not wait for plans
-    from inferometer.plan.campaign import Campaign
-    from inferometer.plan.rerun import Simulated
-    from inferometer.plan.schema import Plan
 
 EXAMPLES = (
     "inferometer rerun runs/20260102T030405Z-test",
@@ -33,10 +28,11 @@ def _rerun(report: Path, trust: bool, out: Path, index: str | None, as_json: boo
     from inferometer.errors import RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
+    from inferometer.plan.reach import permit
     from inferometer.plan.rerun import Simulated, again
 
     found = again(report)
-    _tell_reach(found, trust)
+    permit(found, trust=trust, say=partial(click.echo, err=True))
     if isinstance(found, Campaign):
         from inferometer.cli.procedure import test
 
@@ -73,20 +69,6 @@ def _rerun(report: Path, trust: bool, out: Path, index: str | None, as_json: boo
     code = show(result, as_json=as_json)
     remembered(index, out, [result.folder])
     return code
-
-
-def _tell_reach(found: Plan | Campaign | Simulated, trust: bool) -> None:
-    """List what would be reached. Raises PlanError where that is not trusted."""
-    from inferometer.errors import PlanError, Problem
-    from inferometer.plan.reach import reach
-
-    reached = reach(found)
-    if reached:
-        click.echo("Beyond the reference engine this report reaches:", err=True)
-    for place, what in reached:
-        click.echo(f"  {place}: {what}", err=True)
-    if reached and not trust:
-        raise PlanError([Problem("--trust", "give this flag if all of that is to be done")])
 
 
 command = Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ HELP = """\
 Execute a plan on a model of an engine, in virtual time: no server, no network, the same result each time. Settings of the
 server are ignored. The report says SIMULATED: nothing in it was measured.
 
-With --fit, fit the model to the engine that a run measured, and execute that run's plan on it.
+With --fit, fit the model to the engine that a run measured, and execute that run's plan on it. The files and the tokenizer
+that the plan names are listed first, and read only with --trust.
 """
 
 
@@ -41,11 +43,14 @@ def _simulate(
     as_json: bool,
     quiet: bool,
     fit: Path | None,
+    trust: bool,
     **given: Any,
 ) -> int:
     if fit is not None:
         _alone(plan, given)
-        return _fit(fit, preset, settings, client, out, index, as_json, quiet)
+        return _fit(fit, preset, settings, client, out, index, as_json, quiet, trust)
+    if trust:
+        raise PlanError([Problem("--trust", "is about the plan of a run: it needs --fit")])
     from inferometer.plan.parse import build
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
@@ -81,14 +86,17 @@ def _fit(
     index: str | None,
     as_json: bool,
     quiet: bool,
+    trust: bool,
 ) -> int:
     from inferometer.cli.terminal import Screen
     from inferometer.documents.part import to_data
+    from inferometer.plan.reach import permit
     from inferometer.report.fit import lines
     from inferometer.simulation.client import client as client_of
     from inferometer.studies.fit import fit_run
 
-    fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet), client_of(client))
+    trusted = partial(permit, trust=trust, say=partial(click.echo, err=True))
+    fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet), client_of(client), trusted)
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
     if as_json:
@@ -142,6 +150,11 @@ command = Lists(
             type=click.Path(path_type=Path, file_okay=False),
             metavar="RUN",
             help="Estimate the engine's costs from this run's folder, and simulate its plan with them.",
+        ),
+        click.Option(
+            ["--trust"],
+            is_flag=True,
+            help="With --fit, read the files that the run's plan names, and fetch the tokenizer.",
         ),
         *outputs(),
     ],

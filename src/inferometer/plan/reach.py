@@ -16,9 +16,10 @@ A member of a plan that names something outside it belongs here (tests/plan/test
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from inferometer.addresses import shown
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.campaign import OWN_SYSTEM, Campaign
 from inferometer.plan.part import Values
 from inferometer.plan.rerun import Simulated
@@ -50,6 +51,23 @@ def reach(found: Plan | Campaign | Simulated) -> list[Reached]:
         if found.own_system and OWN_SYSTEM in found.names and plan.target.url is not None:
             reached.append((OWN_SYSTEM, f"would push {_as_is(plan.target.url)} past its capacity"))
     return reached
+
+
+def permit(found: Plan | Campaign | Simulated, *, trust: bool, say: Callable[[str], None]) -> None:
+    """Say what carrying this out would reach, a line at a time. Raises PlanError where that is something, and not trusted."""
+    reached = reach(found)
+    if reached:
+        say("Beyond the reference engine this report reaches:")
+    for place, what in reached:
+        say(f"  {place}: {what}")
+    if reached and not trust:
+        raise PlanError([Problem("--trust", "give this flag if all of that is to be done")])
+
+
+def refuse(found: Plan | Campaign | Simulated) -> None:
+    """Raises PlanError where carrying this out would reach anything."""
+    if problems := [Problem(place, what) for place, what in reach(found)]:
+        raise PlanError(problems)
 
 
 def _files(plan: Plan) -> Iterator[Reached]:

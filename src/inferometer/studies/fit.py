@@ -9,7 +9,7 @@ run can tell anything, with which reservations, and how far the simulated run is
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -43,6 +43,8 @@ from inferometer.journal.seal import read_table, record_parts
 from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import COLUMNS, Record
 from inferometer.plan import saved
+from inferometer.plan.reach import refuse
+from inferometer.plan.rerun import Simulated
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
 from inferometer.run.facts import check_of_one_run, read_facts
@@ -86,18 +88,21 @@ def fit_run(
     out: Path,
     ui: Ui,
     client: ClientModel = PERFECT,
+    permit: Callable[[Simulated], None] = refuse,
 ) -> Fitted:
     """Fit an engine to the run in folder `run`, and simulate its plan with it. Raises PlanError, RecordError.
 
     `preset` and `given` (`key=value`) say what the run does not: limits and policies; a cost among `given` is kept as it is.
-    Costs that the run cannot tell are those of the preset, and 0 where none is named. `client`: of the simulated run.
+    Costs that the run cannot tell are those of the preset, and 0 where none is named. `client`: of the simulated run. `permit`
+    raises PlanError if the plan, which may be a stranger's, reaches more than it may.
     """
     folder = RunFolder.open(run)
     facts, plan = read_facts(folder), saved.read(folder.plan)
     check_of_one_run(folder, plan, facts)
+    chosen = choose(preset, given)
+    permit(Simulated(plan, chosen.preset, dataclasses.asdict(chosen.settings), dataclasses.asdict(client)))
     if not plan.target.stream:
         raise _unfit("its answers were not streamed, so nothing tells when their tokens came")
-    chosen = choose(preset, given)
     fields = {FIELDS[word.partition("=")[0]] for word in given}
     record = Record.from_tables(
         record_parts(folder.record, COLUMNS),
