@@ -87,7 +87,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     folder.plan.write_bytes(saved.to_json(plan))
     rows = (Scheduled(i, int(Phase.MEASURE), None, b"{}", -1, 0, 64, 64, TOKENS) for i in range(requests))
     schedules.write(folder.schedule, rows)
-    journal = Journal(folder.journal, 0, Redactor())
+    journal = Journal(folder.journal, 0, Redactor(), folder.path.name)
     noise = np.random.default_rng(1)
     span = int(SECONDS_A_REQUEST * 1e9)
     for i in range(requests):

@@ -171,7 +171,7 @@ def _write_worker(
     order = np.argsort(ends, kind="stable")
     flushed = np.arange(0, ends.max() + 2 * FLUSH_S * 1e9, FLUSH_S * 1e9)
     edges = np.searchsorted(ends[order], flushed)
-    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME)
+    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME, folder.path.name)
     for start, end in pairwise(edges):
         here = order[start:end]
         if len(here):
@@ -187,7 +187,7 @@ def _write_pulses(path: Path, worker: int, due: Ints, ends: Ints, tokens: int) -
         "worker": worker, "run_delay_ns": 0, "reads": 100, "lag_sum_ns": 1_000_000, "lag_max_ns": 60_000,
         "stall_max_ns": 1_000_000, "clock_offset_ns": 10**18,
     }  # fmt: skip
-    stream = StreamFile(path, PULSE)
+    stream = StreamFile(path, PULSE, path.parents[1].name)
     stream.append(
         _columns(
             PULSE,

@@ -54,7 +54,7 @@ def test_a_deep_answer_has_an_outcome_and_a_row(api: str, tmp_path: Path) -> Non
     """Law: streamed, whole, of a foreign type and with an error's status, each response ends its exchange; and what becomes of
     the exchange, its row and the turn that repeats it, raises nothing."""
     (tmp_path / "journal").mkdir()
-    journal = Journal(tmp_path / "journal", 0, Redactor(["secret-of-the-test"]))
+    journal = Journal(tmp_path / "journal", 0, Redactor(["secret-of-the-test"]), "run")
     count = 0
     for content in (one for depth in depths() for one in hostile(api, depth)):
         responses = [

@@ -81,7 +81,7 @@ def test_a_schedule_of_many_batches_is_addressed_by_row(tmp_path: Path) -> None:
 def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: RunFolder) -> None:
     """One row a request that ended, ordered by intended instant, with lengths asked, sent and counted."""
     for worker in (0, 1):
-        journal = Journal(folder.journal, worker, Redactor())
+        journal = Journal(folder.journal, worker, Redactor(), "run")
         for row in range(worker, 10, 2):
             journal.add(ended(row), 1)
         journal.add_pulse(5, 1, worker or None, 2, 3, 4, 5, 6, 0, 5, 5, 10)
@@ -102,7 +102,7 @@ def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: 
 
 def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolder) -> None:
     """kill -9 at any byte: all flushed batches that are whole on disk can be read, and nothing else is made up."""
-    journal = Journal(folder.journal, 0, Redactor())
+    journal = Journal(folder.journal, 0, Redactor(), "run")
     path = folder.journal / "worker-0.arrows"
     ends = [path.stat().st_size]
     for row in range(5):
@@ -115,6 +115,39 @@ def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolde
         path.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends[1:])
         assert streams(folder, "worker", OUTCOME).column("index").to_pylist() == list(range(whole))
+
+
+@pytest.mark.parametrize("kind", ["worker", "pulse"])
+def test_a_stream_of_another_run_is_refused(folder: RunFolder, kind: str) -> None:
+    """Law: outcomes and pulses are sealed under the id of the run that wrote them, and under no other: both runs may have one
+    schedule, so that nothing else of a stream tells them apart."""
+    for run, worker in (("run", 0), ("other", 1)):
+        journal = Journal(folder.journal, worker, Redactor(), run)
+        journal.add(ended(worker), 1)
+        journal.add_pulse(5, 1, None, 2, 3, 4, 5, 6, 0, 5, 5, 10)
+        journal.flush()
+        journal.close()
+    (folder.journal / f"{'pulse' if kind == 'worker' else 'worker'}-1.arrows").unlink()
+    with pytest.raises(
+        RecordError, match=rf"{kind}-1\.arrows: is of another run \(other\) than .*the id run"
+    ):
+        seal(folder, lambda texts: [0 for _ in texts], "run")
+    assert not folder.record.exists()
+
+
+def test_a_stream_that_names_no_run_is_taken(folder: RunFolder) -> None:
+    """Law: what an earlier build wrote is sealed beside what names this run."""
+    for worker in (0, 1):
+        journal = Journal(folder.journal, worker, Redactor(), "run")
+        journal.add(ended(worker), 1)
+        journal.flush()
+        journal.close()
+    path = folder.journal / "worker-0.arrows"
+    rows = read_stream(path, OUTCOME)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, OUTCOME) as writer:
+        writer.write_table(rows)
+    seal(folder, lambda texts: [0 for _ in texts], "run")
+    assert read_table(folder.record, RECORD).column("index").to_pylist() == [0, 1]
 
 
 def test_files_of_another_version_are_refused(folder: RunFolder) -> None:
@@ -135,7 +168,7 @@ def test_files_of_another_version_are_refused(folder: RunFolder) -> None:
 
 def test_a_record_of_the_version_before_has_no_server_durations(folder: RunFolder) -> None:
     """Version 3 is version 4 without the server's own durations: they are null, and nothing else differs."""
-    journal = Journal(folder.journal, 0, Redactor())
+    journal = Journal(folder.journal, 0, Redactor(), "run")
     for row in range(10):
         exchange = ended(row)
         exchange.answer.server_total_ns, exchange.answer.server_load_ns = 10**10 + row, -1
@@ -236,7 +269,7 @@ def test_a_record_whose_columns_have_no_names_is_damaged(folder: RunFolder) -> N
 
 def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> None:
     """A planted key in text, detail and finish reason is struck out before it is written, even where detail is cut."""
-    journal = Journal(folder.journal, 0, Redactor([CANARY]))
+    journal = Journal(folder.journal, 0, Redactor([CANARY]), "run")
     echo = ended(0, text=f"your key is {CANARY}", detail="x" * 190 + CANARY, outcome=Outcome.HTTP_4XX)
     echo.answer.finish_reason = CANARY
     journal.add(echo, 1)
@@ -277,7 +310,7 @@ def test_a_text_cut_inside_a_secret_shows_no_part_of_it(cut: int, limit: int) ->
 
 def test_counts_beyond_what_the_record_can_hold_are_unknown_not_fatal(folder: RunFolder) -> None:
     """A server may claim any number of tokens; the record takes what is possible and nulls the rest."""
-    journal = Journal(folder.journal, 0, Redactor())
+    journal = Journal(folder.journal, 0, Redactor(), "run")
     absurd = ended(0)
     absurd.answer.output_tokens, absurd.answer.input_tokens = 1 << 40, -5
     journal.add(absurd, 1)

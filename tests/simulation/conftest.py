@@ -62,7 +62,7 @@ def play(tmp_path: Path) -> Play:
             schedules.Schedule(here / "requests.arrow"),
             Assignment(Phase.MEASURE, None if due is not None else slots),
         )
-        journal = Journal(here, 0, Redactor())
+        journal = Journal(here, 0, Redactor(), "run")
         server = Server(
             CHAT,
             Engine(settings, 7),

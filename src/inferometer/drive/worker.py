@@ -90,7 +90,7 @@ class Worker:
         folder = Path(job.folder)
         self._folder = folder
         self._hold = hold.join(folder / "journal")  # for as long as this process lives
-        self._journal = Journal(folder / "journal", job.worker, redact)
+        self._journal = Journal(folder / "journal", job.worker, redact, folder.name)
         self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
         self._heads = [kind.prepare(head) for head in job.heads]
         self._head = self._heads[0]

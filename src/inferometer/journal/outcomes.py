@@ -40,7 +40,8 @@ class _Stream:
         self._path = path
         self._source = pa.OSFile(str(path))
         self._schema = pa.ipc.read_schema(self._source)
-        self._today = self._schema.equals(OUTCOME, check_metadata=True)
+        version = (self._schema.metadata or {}).get(b"inferometer")
+        self._today = version == OUTCOME.metadata[b"inferometer"] and self._schema.equals(OUTCOME)
 
     def read(self, at: int) -> pa.RecordBatch:
         """The batch whose message begins there."""
@@ -48,7 +49,7 @@ class _Stream:
         found = pa.ipc.read_record_batch(pa.ipc.read_message(self._source), self._schema)
         if self._today:
             check_filled(zip(OUTCOME, found.columns, strict=True), self._path)
-            return found
+            return found.replace_schema_metadata(OUTCOME.metadata)
         (one,) = current(pa.Table.from_batches([found]), OUTCOME, self._path).to_batches()
         return one
 

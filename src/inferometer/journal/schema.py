@@ -26,6 +26,15 @@ READ = {
 """The versions of each table that this program reads. Columns that an earlier one lacks are null (versions.py)."""
 
 
+RUN = b"inferometer.run"
+"""Key of the run's id in the metadata of a stream or a sealed table."""
+
+
+def of_run(schema: pa.Schema, run: str) -> pa.Schema:
+    """The schema of a file of the run with this id."""
+    return schema.with_metadata({**schema.metadata, RUN: run.encode()})
+
+
 class Phase(enum.IntEnum):
     """What a request was sent for. Only those of MEASURE are measured; the others are recorded like them and kept apart.
 

@@ -23,16 +23,13 @@ from inferometer.journal.kept_text import KeepText
 from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
 from inferometer.journal.repeated_replies import RepeatedReplies
 from inferometer.journal.schedule import asked
-from inferometer.journal.schema import PULSE, RECORD, Outcome
+from inferometer.journal.schema import PULSE, RECORD, RUN, Outcome, of_run
 from inferometer.journal.text_counts import text_counts
 from inferometer.journal.versions import check_unpacked, current
 from inferometer.whole_file import check_regular, replacing
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
-
-RUN = b"inferometer.run"
-"""Key of the run's id in a sealed table's metadata."""
 
 _DAMAGED = (OSError, pa.ArrowException, TooLarge, UnicodeDecodeError)
 """What reading a sealed table raises; the last for names of columns that are no text."""
@@ -96,11 +93,12 @@ def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> N
 
     `run`: the id in run.json, which both files carry in their metadata. Readers ignore it but for `run_of`. `keep`: whose text
     the record keeps; all of it has been counted by then. Held at a time are what `Outcomes` holds, 45 bytes a row of the
-    schedule, and one piece of the record.
+    schedule, and one piece of the record. Raises RecordError, also for a stream of another run.
     """
+    _check_of_run(folder, run)
     outcomes, schedule = Outcomes(stream_paths(folder, "worker")), asked(folder.schedule, JOINED)
     replies = RepeatedReplies()
-    schema = _of_run(RECORD, run)
+    schema = of_run(RECORD, run)
 
     def pieces() -> Iterator[pa.Table]:
         for piece in outcomes.pieces():
@@ -112,7 +110,24 @@ def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> N
 
     write_tables(pieces(), schema, folder.record)
     pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
-    write_table(pulses.replace_schema_metadata(_of_run(PULSE, run).metadata), folder.pulse)
+    write_table(pulses.replace_schema_metadata(of_run(PULSE, run).metadata), folder.pulse)
+
+
+def _check_of_run(folder: RunFolder, run: str) -> None:
+    """That the streams are this run's: those of another of the same plan would fit its schedule. Earlier builds wrote no id.
+    Raises RecordError."""
+    for path in (*stream_paths(folder, "worker"), *stream_paths(folder, "pulse")):
+        check_regular(path)
+        try:
+            with pa.OSFile(str(path)) as source:
+                found = (pa.ipc.open_stream(source).schema.metadata or {}).get(RUN, run.encode())
+        except pa.ArrowException:
+            continue  # cut off in its header, or damaged: for its reader to tell
+        if found != run.encode():
+            whose = found.decode(errors="replace")[:80]
+            raise RecordError(
+                f"{path}: is of another run ({whose}) than {folder.facts}, which has the id {run}"
+            )
 
 
 def _joined(schedule: pa.Table, outcomes: pa.Table, folder: RunFolder) -> pa.Table:
@@ -150,10 +165,6 @@ def _keeping(record: pa.Table, keep: KeepText) -> pa.Table:
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _of_run(schema: pa.Schema, run: str) -> pa.Schema:
-    return schema.with_metadata({**schema.metadata, RUN: run.encode()})
 
 
 def run_of(path: Path) -> str | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inferometer.journal.redact import Redactor
-from inferometer.journal.schema import OUTCOME, PULSE
+from inferometer.journal.schema import OUTCOME, PULSE, of_run
 
 
 class _Answer(Protocol):
@@ -63,9 +63,10 @@ class Ended(Protocol):
 
 
 class StreamFile:
-    """One Arrow IPC stream on disk, appended to batch by batch."""
+    """One Arrow IPC stream on disk, of the run with this id, appended to batch by batch."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, run: str) -> None:
+        schema = of_run(schema, run)
         self._sink = open(path, "wb", buffering=0)  # noqa: SIM115 - lives as long as the run
         self._writer = pa.ipc.new_stream(self._sink, schema)
         self._schema = schema
@@ -115,15 +116,16 @@ _INTEGERS = (
 
 
 class Journal:
-    """One worker's outcomes and pulses. `redactor` is the one point that all text from the server passes.
+    """One worker's outcomes and pulses. `redactor` is the one point that all text from the server passes; `run` is the id that
+    the run has in run.json.
 
     `add` is on the hot path: it copies an ended exchange into flat arrays, row by row, so that the exchange can go and a flush
     is a few strided copies. `flush` is called between rounds.
     """
 
-    def __init__(self, folder: Path, worker: int, redactor: Redactor) -> None:
-        self._outcomes = StreamFile(folder / f"worker-{worker}.arrows", OUTCOME)
-        self._pulses = StreamFile(folder / f"pulse-{worker}.arrows", PULSE)
+    def __init__(self, folder: Path, worker: int, redactor: Redactor, run: str) -> None:
+        self._outcomes = StreamFile(folder / f"worker-{worker}.arrows", OUTCOME, run)
+        self._pulses = StreamFile(folder / f"pulse-{worker}.arrows", PULSE, run)
         self._worker = worker
         self._redact = redactor
         self._pulse_rows: list[tuple[int | None, ...]] = []

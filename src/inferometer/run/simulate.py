@@ -206,7 +206,7 @@ def _simulate(
         ui.watch(Phase(phase), progress, expected.of(Phase(phase)))
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
-        journal = Journal(folder.journal, 0, Redactor([]))
+        journal = Journal(folder.journal, 0, Redactor([]), folder.path.name)
         driver = Driver(
             server,
             journal,
