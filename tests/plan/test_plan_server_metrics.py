@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from inferometer.addresses import secrets_of, shown
 from inferometer.errors import PlanError
 from inferometer.plan import saved
-from inferometer.plan.parse import build
+from inferometer.plan.certificates import FILES
+from inferometer.plan.parse import build, check_outside
+from inferometer.plan.reach import reach
 from inferometer.plan.rules import faults
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import FORMATS, SHORTEST_SLICE_S, ServerMetrics, completed
@@ -264,6 +267,31 @@ def test_what_an_endpoint_needs_from_outside_has_to_be_there(tmp_path: Path) -> 
         "server_metrics.endpoints[2].key_file",
         "server_metrics.token_env",
     ]
+
+
+UNUSED: dict[str, dict[str, object]] = {
+    "no endpoint": {},
+    "no metrics": {"enabled": False, "urls": ["h:1"], "endpoints": [{"url": "h:2", "ca_file": "/nowhere"}]},
+    "each has its own": {"endpoints": [{"url": "h:1"} | dict.fromkeys(FILES, "OWN")]},
+}
+"""Parts of a plan in which no endpoint uses the files of all."""
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("case", UNUSED)
+def test_a_file_that_no_endpoint_uses_is_neither_opened_nor_listed(
+    name: str, case: str, pem: dict[str, str]
+) -> None:
+    """Law: what `reach` lists is what is opened: a plan of somebody else's would have any file opened unlisted."""
+    own = pem["both"]
+    part = json.loads(json.dumps(UNUSED[case]).replace("OWN", own))
+    plan = Plan.model_validate({"server_metrics": part | dict.fromkeys(FILES, "/nowhere")})
+    assert not any("/nowhere" in what for _, what in reach(plan))
+    check_outside(plan, {})
+    used = Plan.model_validate({"server_metrics": {"urls": ["h:1"], "cert_file": own, name: "/nowhere"}})
+    assert any("/nowhere" in what for _, what in reach(used))
+    with pytest.raises(PlanError, match="names a file that does not exist"):
+        check_outside(used, {})
 
 
 def test_a_certificate_with_its_own_key_does_not_take_the_key_of_all() -> None:

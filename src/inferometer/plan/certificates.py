@@ -8,26 +8,25 @@ import os
 import ssl
 from collections.abc import Iterator
 
-from inferometer.plan.server_metrics import MetricsEndpoint, ServerMetrics
+from inferometer.plan.server_metrics import MetricsEndpoint
 
 MISSING = "names a file that does not exist or cannot be read"
+FILES = ("ca_file", "cert_file", "key_file")
 _OTHER_KEY = "KEY_VALUES_MISMATCH"
 
 
-def faults(part: ServerMetrics | MetricsEndpoint, common: ServerMetrics) -> Iterator[tuple[str, str]]:
-    """What is wrong with the files of endpoints of metrics: the key of the plan and words. `common`: what holds where `part`
-    says nothing."""
-    missing = [name for name in ("ca_file", "cert_file", "key_file") if _is_missing(getattr(part, name))]
+def faults(one: MetricsEndpoint, own: MetricsEndpoint | None) -> Iterator[tuple[str, str]]:
+    """What is wrong with the files of an endpoint of metrics: the key of the plan and words. `own`: what the plan says of it
+    alone, None for nothing."""
+    missing = [name for name in FILES if _is_missing(getattr(one, name))]
     yield from ((name, MISSING) for name in missing)
     if missing:
         return
-    if part.ca_file is not None and (why := untrusted(part.ca_file)) is not None:
+    if one.ca_file is not None and (why := untrusted(one.ca_file)) is not None:
         yield "ca_file", why
-    certificate = part.cert_file or common.cert_file
-    if certificate is None or not (part.cert_file or part.key_file) or _is_missing(certificate):
-        return
-    if (why := _unshown(certificate, part.key_file)) is not None:
-        yield "cert_file" if part.cert_file else "key_file", why
+    if one.cert_file is not None and (why := _unshown(one.cert_file, one.key_file)) is not None:
+        of_its_key = own is not None and own.cert_file is None and own.key_file is not None
+        yield "key_file" if of_its_key else "cert_file", why
 
 
 def untrusted(file: str) -> str | None:

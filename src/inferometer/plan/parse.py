@@ -281,11 +281,23 @@ def _scraped(wanted: ServerMetrics, environ: Mapping[str, str]) -> Iterator[Faul
                 (f"{key}.token_env",),
                 "names an environment variable that is not set (give its name, not the token)",
             )
-        for name, why in certificates.faults(part, wanted):
-            yield Fault((f"{key}.{name}",), why)
         for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
             if getattr(part, name) is not None and not (getattr(part, other) or getattr(wanted, other)):
                 yield Fault((f"{key}.{name}",), f"says nothing without {other}")
+    yield from _certified(wanted)
+
+
+def _certified(wanted: ServerMetrics) -> Iterator[Fault]:
+    """What is wrong with the files of the endpoints that would be asked. A file that no endpoint uses is not opened: it is not
+    on the list of what a saved plan reaches (reach.py)."""
+    alone = {one.url: (at, one) for at, one in enumerate(wanted.endpoints)}
+    found: dict[tuple[str, str], None] = {}
+    for one in wanted.named() if wanted.enabled else ():
+        at, own = alone.get(one.url, (0, None))
+        for name, why in certificates.faults(one, own):
+            its_own = own is not None and getattr(own, name) is not None
+            found[f"server_metrics{f'.endpoints[{at}]' if its_own else ''}.{name}", why] = None
+    yield from (Fault((key,), why) for key, why in found)
 
 
 def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
