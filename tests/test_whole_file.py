@@ -80,11 +80,14 @@ def test_a_log_that_is_a_link_or_a_pipe_is_not_written_to(tmp_path: Path) -> Non
     append(tmp_path / "log", "two\n")
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
     (tmp_path / "link").symlink_to(tmp_path / "log")
+    (tmp_path / "elsewhere").write_text("mine\n")
+    os.link(tmp_path / "elsewhere", tmp_path / "hard")
     os.mkfifo(tmp_path / "pipe")
-    for name in ("link", "pipe"):
+    for name in ("link", "hard", "pipe"):
         with pytest.raises(OSError, match=name):
             append(tmp_path / name, "three\n")
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
+    assert (tmp_path / "elsewhere").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "runs/../../x", "/etc", "", "a\0b", "runs/.."])

@@ -4,7 +4,7 @@
 | ----------- | ------------------------------------------------------------------------------------------------ |
 | `read`      | a device, a pipe or a file without end is refused, not read or waited for                        |
 | `replacing` | a reader sees the old file or the new one, whole; a link in its place is replaced, not followed  |
-| `append`    | the same of a log, whose lines are added to: a link is not followed                              |
+| `append`    | the same of a log, whose lines are added to: a link is not followed, nor a hard link written to  |
 """
 
 from __future__ import annotations
@@ -76,9 +76,13 @@ def write(path: Path, data: bytes) -> None:
 
 
 def append(path: Path, text: str) -> None:
-    """Add to a file, which need not be there. Raises OSError, also where it is a link, or a pipe that nobody reads."""
+    """Add to a file, which need not be there. Raises OSError, also where it is a link, soft or hard, or a pipe that
+    nobody reads."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with open(os.open(path, flags, 0o666), "a", encoding="utf-8", errors="replace") as file:
+        about = os.fstat(file.fileno())
+        if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
+            raise OSError(errno.EMLINK, "is a file elsewhere too, by a hard link", str(path))
         file.write(text)
 
 
