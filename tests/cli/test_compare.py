@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -21,7 +22,16 @@ from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.run.write_workload import make
-from inferometer.studies.comparison import Measure, Question, compare_folders, compare_live, interleave, turns
+from inferometer.studies.campaign_comparison import compare_campaign_folders
+from inferometer.studies.comparison import (
+    Measure,
+    Question,
+    compare_folders,
+    compare_live,
+    folders,
+    interleave,
+    turns,
+)
 from inferometer.workload.sources import sourced
 
 TOKENS = Question(metrics=("tpot_p50", "success_rate"))
@@ -117,6 +127,36 @@ def test_what_cannot_be_asked_is_refused_at_once(sides: dict[str, str], tmp_path
         compare_folders([sides["old"], str(again)], TOKENS)
     with pytest.raises(RecordError, match="neither a run folder"):
         compare_folders([sides["old"], str(tmp_path / "none")], TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("document", "read"),
+    [
+        ("plan.json", folders),
+        ("campaign.json", lambda side: compare_campaign_folders([side, side], Question())),
+    ],
+)
+def test_no_run_is_read_from_outside_a_side(
+    document: str, read: Callable[[str], object], tmp_path: Path
+) -> None:
+    """Law: a folder of runs or of campaigns may be a stranger's, and a link in it leads to another folder of the user's."""
+    side, elsewhere = tmp_path / "side", tmp_path / "elsewhere"
+    for place in (side / "own", elsewhere):
+        place.mkdir(parents=True)
+        (place / document).write_text("{}")
+    (side / "x").symlink_to(elsewhere)
+    with pytest.raises(RecordError, match=r"side/x: is a link.*leads out of"):
+        read(str(side))
+
+
+def test_a_side_may_hold_links_within_it_and_be_reached_by_one(tmp_path: Path) -> None:
+    """Law: what the user names is followed, and so is what stays in it."""
+    side = tmp_path / "side"
+    (side / "one").mkdir(parents=True)
+    (side / "one" / "plan.json").write_text("{}")
+    (side / "two").symlink_to(side / "one")
+    (tmp_path / "link").symlink_to(side)
+    assert folders(str(tmp_path / "link")) == [tmp_path / "link" / "one", tmp_path / "link" / "two"]
 
 
 def test_a_run_without_a_summary_says_how_to_make_one(tmp_path: Path) -> None:

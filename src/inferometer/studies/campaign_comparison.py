@@ -12,7 +12,7 @@ from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PlanError, Problem, RecordError
-from inferometer.journal.documents import holds
+from inferometer.journal.documents import holds, not_elsewhere
 from inferometer.judge.comparison.campaign_figures import KINDS
 from inferometer.judge.comparison.campaigns import CampaignCriteria, Repeat, compare_campaigns
 from inferometer.judge.comparison.equivalence import Instrument, RunFacts, TokenCounting
@@ -97,7 +97,8 @@ def _files(side: str) -> Iterator[Path]:
         elif holds(path, FILE):
             yield path / FILE
         else:
-            inside = sorted(path.glob(f"*/{FILE}"), key=lambda one: (len(one.parent.name), one.parent.name))
+            inside = [not_elsewhere(one.parent, path) / FILE for one in path.glob(f"*/{FILE}")]
+            inside.sort(key=lambda one: (len(one.parent.name), one.parent.name))
             if not inside:
                 raise RecordError(f"{path}: neither a campaign of tests nor a folder that holds campaigns")
             yield from (one for one in inside if holds(one.parent, FILE))

@@ -23,7 +23,7 @@ from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
-from inferometer.journal.documents import holds
+from inferometer.journal.documents import holds, not_elsewhere
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE
 from inferometer.journal.seal import read_table, record_parts
@@ -165,7 +165,7 @@ def folders(side: str) -> list[Path]:
         if holds(path, "plan.json"):
             paths.append(path)
             continue
-        inside = sorted(one.parent for one in path.glob("*/plan.json"))
+        inside = sorted(not_elsewhere(one.parent, path) for one in path.glob("*/plan.json"))
         if not inside:
             raise RecordError(f"{path}: neither a run folder nor a folder that holds run folders")
         paths += inside
