@@ -168,7 +168,8 @@ def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
         raise PlanError(
             [_problem(one["loc"], one["msg"]) for one in wrong.errors(include_input=False)]
         ) from None
-    if problems := [Problem(FLAGS[name], why) for name, why in faults(wanted, wanted)]:
+    found = dict.fromkeys(fault for one in wanted.named() for fault in faults(one, None))
+    if problems := [Problem(FLAGS[name], why) for name, why in found]:
         raise PlanError(problems)
     for name, other in (("key_file", "cert_file"), ("token_header", "token_env")):
         if getattr(wanted, name) is not None and getattr(wanted, other) is None:
