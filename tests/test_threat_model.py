@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inferometer import foreign_json, whole_file
+from inferometer import errors, foreign_json, whole_file
 from inferometer.calibration import certificate
 from inferometer.drive import exchange, probe, worker_pool
 from inferometer.drive.answer_limits import UNLESS_SET
@@ -43,7 +43,8 @@ TOLD: dict[str, list[str | int]] = {
     "a driver that hangs": [f"after {bounded_calls.TIMEOUT_S:g} s"],
     "a receiver of an export": [push.LARGEST_ANSWER, f"{push.Destination('').timeout_s:g} s"],
     "a worker whose loop": [f"{worker_pool.HANG_S:g} s"],
-    "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} values", f"{document._DEEPEST} levels"],
+    "a plan |": [document.MOST_BYTES, f"{document._MOST_NODES:,} keys and values",
+                 f"{document._DEEPEST} levels", f"{errors.MOST_PROBLEMS} problems"],
     "a document": [whole_file.MOST],
     "JSON in any": [f"{foreign_json.DEEPEST} levels", f"{sys.get_int_max_str_digits():,} digits"],
     "a row of a file": [prompt_file.LONGEST_LINE, source.LONGEST_LINE],

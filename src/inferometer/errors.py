@@ -18,6 +18,8 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 
+MOST_PROBLEMS = 20
+
 
 class InferometerError(Exception):
     """Anything the program reports in words instead of a traceback."""
@@ -37,17 +39,26 @@ class Problem:
 
 
 class PlanError(InferometerError):
-    """The flags or the plan file cannot be carried out. Carries every problem found, not just the first."""
+    """The flags or the plan file cannot be carried out. Carries every problem found, not just the first, and how many `more`
+    there are that it does not carry.
+    """
 
     exit_code = 2
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems))
+    def __init__(self, problems: list[Problem], more: int = 0) -> None:
+        self.problems, self.more = problems, more
+        lines = [str(problem) for problem in self.problems]
+        super().__init__("\n".join([*lines, f"and {more:,} more"] if more else lines))
 
-    def __reduce__(self) -> tuple[type[PlanError], tuple[list[Problem]]]:
+    @classmethod
+    def first(cls, problems: list[Problem], more: int = 0) -> PlanError:
+        """With the first MOST_PROBLEMS only: a file can have thousands. `more`: those that are not in the list either."""
+        different = list(dict.fromkeys(problems))
+        return cls(different[:MOST_PROBLEMS], more + max(0, len(different) - MOST_PROBLEMS))
+
+    def __reduce__(self) -> tuple[type[PlanError], tuple[list[Problem], int]]:
         """Out of another process it comes with its problems."""
-        return type(self), (self.problems,)
+        return type(self), (self.problems, self.more)
 
 
 class PeerError(InferometerError):

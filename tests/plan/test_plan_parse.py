@@ -410,7 +410,7 @@ def test_mappings_of_flags_are_merged_into_those_of_the_file(write: Write) -> No
         ("load: !!python/name:os.system\n", "plan.yaml:1", "is not valid YAML"),
         ("? [1]\n: 2\n", "plan.yaml:1", "plain word"),
         ("name: \x07\n", "plan.yaml", "is not valid YAML"),
-        ("name: 2024-99-99\n", "plan.yaml", "is not valid YAML"),
+        ("name: 2024-99-99\n", "plan.yaml:1", "is not valid YAML"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused_with_its_line_and_flags_are_still_checked(

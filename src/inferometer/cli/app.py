@@ -93,10 +93,12 @@ def run(arguments: Sequence[str]) -> int:
         _show(wrong)
         return 2
     except PlanError as wrong:
-        count = len(wrong.problems)
-        tell("This plan cannot be carried out:" if count == 1 else f"This plan has {count} problems:")
+        count = len(wrong.problems) + wrong.more
+        tell("This plan cannot be carried out:" if count == 1 else f"This plan has {count:,} problems:")
         for problem in wrong.problems:
             tell(f"  {problem}")
+        if wrong.more:
+            tell(f"  and {wrong.more:,} more")
         return wrong.exit_code
     except InferometerError as wrong:
         tell("; ".join((str(wrong), *_notes(wrong))))

@@ -102,18 +102,19 @@ def campaign(
     tests = _part(Tests, wanted, file, "tests", problems)
     problems += _unread(tests, parameters, chosen)
     switch = _part(Switching, switched, file, "switch", problems)
-    plan = Plan()
+    plan, more = Plan(), 0
     try:
         plan = build(path, given, environ=environ, file=file)
     except PlanError as wrong:
         problems += wrong.problems
+        more = wrong.more
     tests = _with_workload(tests, plan)
     if "fairness" in names and chooses_workload(plan) and not classes:
         problems.append(UNUSED_WORKLOAD)
     whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
     problems += _impossible(whole)
     if problems:
-        raise PlanError(list(dict.fromkeys(problems)))
+        raise PlanError.first(problems, more)
     return whole
 
 
@@ -215,7 +216,7 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
         return kind.model_validate(values)
     except ValidationError as error:
         for refused in wording.refused(error):
-            place = (name, *(part for part in refused.place if part != "[key]"))
+            place = (name, *refused.place)
             dotted = ".".join(str(part) for part in place)
             line = next(
                 (file.lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in file.lines),

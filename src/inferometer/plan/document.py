@@ -3,12 +3,16 @@
 Two things go beyond `yaml.safe_load`: a key given twice is a problem instead of silently the last one, and every key and list
 item keeps its line for error messages. A file that is JSON is read by the JSON rules, for YAML 1.1 reads some JSON differently
 (`1e-05` is text to it), and a saved plan has to come back exactly.
+
+Either way the values are held to the same limits (`check`): what is made of them takes time with their number, and a number or
+a text that cannot be written down cannot be named in a message either.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +29,16 @@ Key = tuple[str | int, ...]
 
 MOST_BYTES = 1 << 20
 _MOST_NODES = 20_000
+"""Keys and values."""
 _DEEPEST = 40
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MERGE = "tag:yaml.org,2002:merge"
 _AMBIGUOUS = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9]+)+(\.[0-9_]*)?)")
 """Numbers that YAML 1.1 reads in base 8 and in base 60, and others as decimal numbers and as times."""
+_MOST_DIGITS = sys.int_info.default_max_str_digits
+_BEYOND = 10**_MOST_DIGITS
+_STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML raises beside its own errors, for text that is not of the kind its tag names: `!!bool foo`, `!!int ''`."""
 
 
 @dataclass(slots=True)
@@ -73,45 +82,83 @@ def parse(text: str, document: Document) -> None:
     """Fill the document from the file's text."""
     twice: list[str] = []
     exact = _json(text, twice)
-    loader = None
-    try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
-        values = _Walk(loader, document).value(root, ()) if root is not None else {}
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        if exact is None:
-            document.refuse(f"is not valid YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
-            return
-        values = _unlined(exact, twice, document)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if exact is None:
-            document.refuse(
-                f"is not valid YAML: {'nested too deeply' if isinstance(error, RecursionError) else _first_line(error)}"
-            )
-            return
-        values = _unlined(exact, twice, document)
-    finally:
-        if loader is not None:
-            loader.dispose()
-    if exact is not None:
-        values = exact
-        try:
-            foreign_json.check_depth(exact)
-        except foreign_json.NotJSON as error:
-            document.refuse(str(error))
-            return
+    if exact is None:
+        values = _yaml(text, document)
+    else:
+        values = _checked(exact, document)
+        if document.readable and not _lined(text, document):
+            # JSON that YAML 1.1 cannot read has no lines, but its values are sure, unless a key was given twice.
+            for key in twice:
+                document.refuse(f"{key} occurs twice in one mapping", fatal=False)
     if isinstance(values, dict):
         document.values = values
     elif values is not None:
         document.refuse("is not a plan: it should have keys such as target, load and workload", 1)
 
 
-def _unlined(exact: Values, twice: list[str], document: Document) -> Values:
-    """JSON that YAML 1.1 cannot read has no lines, but its values are sure, unless a key was given twice."""
-    for key in twice:
-        document.refuse(f"{key} occurs twice in one mapping", fatal=False)
-    return exact
+def check(values: object) -> None:
+    """That plain data is within the limits of a plan. Raises NotJSON."""
+    foreign_json.check_depth(values)
+    left, holders = _MOST_NODES, [values]
+    while holders:
+        one = holders.pop()
+        inner = list(one.values()) if isinstance(one, dict) else one if isinstance(one, list) else []
+        left -= len(inner) * (2 if isinstance(one, dict) else 1)
+        if left < 0:
+            raise foreign_json.NotJSON(
+                f"holds more than {_MOST_NODES:,} keys and values, too many for a plan"
+            )
+        holders += [value for value in inner if isinstance(value, dict | list)]
+    foreign_json.check_text(values)
+
+
+def _checked(values: object, document: Document) -> object:
+    """The values, or none where they are beyond the limits, which the document then says."""
+    try:
+        check(values)
+    except foreign_json.NotJSON as error:
+        document.refuse(str(error))
+        return None
+    return values
+
+
+def _yaml(text: str, document: Document) -> object:
+    """The values of YAML, with their lines; none where it cannot be read."""
+    try:
+        values = _walked(text, document)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        document.refuse(f"is not valid YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
+        return None
+    except (yaml.YAMLError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        document.refuse(f"is not valid YAML: {'nested too deeply' if deep else _first_line(error)}")
+        return None
+    return _checked(values, document)
+
+
+def _lined(text: str, document: Document) -> bool:
+    """Note the lines of JSON; whether YAML 1.1 can read it."""
+    try:
+        _walked(text, document)
+    except (yaml.YAMLError, RecursionError):
+        return False
+    return True
+
+
+def _walked(text: str, document: Document) -> object:
+    """The values of YAML. Raises YAMLError and RecursionError."""
+    loader = None
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+    except _STUMBLES as error:
+        raise yaml.YAMLError(f"it cannot be read{_detail(error)}") from error
+    else:
+        return _Walk(loader, document).value(root, ()) if root is not None else {}
+    finally:
+        if loader is not None:
+            loader.dispose()
 
 
 def _json(text: str, twice: list[str]) -> Values | None:
@@ -138,6 +185,11 @@ def _quiet(error: yaml.MarkedYAMLError) -> str:
 
 def _first_line(error: Exception) -> str:
     return re.sub(r"'[^']{4,}'", "'…'", str(error).splitlines()[0]) if str(error) else "it cannot be read"
+
+
+def _detail(error: Exception) -> str:
+    """What a ValueError says of the text: `: month must be in 1..12`; the others are about PyYAML's own code."""
+    return f": {_first_line(error)}" if isinstance(error, ValueError) else ""
 
 
 class _Loader(yaml.SafeLoader):
@@ -187,12 +239,29 @@ class _Walk:
             and node.tag in _NUMBERS
             and _AMBIGUOUS.fullmatch(node.value)
         ):
-            value = self.loader.construct_object(node)
+            value = self.constructed(node)
             said = (
                 f"{node.value} is ambiguous, for YAML reads it as {value}: write {value}, or quote it as text"
             )
             self.document.refuse(said, node.start_mark.line + 1, fatal=False)
-        return self.loader.construct_object(node)
+        return self.constructed(node)
+
+    def constructed(self, node: yaml.Node) -> object:
+        """The value of a scalar. Raises MarkedYAMLError."""
+        number = isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS
+        try:
+            # Before it is made: numbers in base 60 take time with the square of their length.
+            long = number and len(node.value) > _MOST_DIGITS
+            value = None if long else self.loader.construct_object(node)
+            long = long or (type(value) is int and abs(value) >= _BEYOND)
+        except _STUMBLES as error:
+            kind = node.tag.rpartition(":")[2]
+            problem = f"a value is no {kind}{_detail(error)}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+        if long:
+            problem = f"a number of more than {_MOST_DIGITS:,} digits"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return value
 
     def mapping(self, node: yaml.MappingNode, at: Key) -> Values:
         if node.tag != self.loader.DEFAULT_MAPPING_TAG:

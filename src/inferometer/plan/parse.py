@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from inferometer.addresses import REDACTED
-from inferometer.errors import PlanError, Problem
+from inferometer.errors import MOST_PROBLEMS, PlanError, Problem
 from inferometer.foreign_json import dotted
 from inferometer.plan import certificates, document, flags, rules, wording
 from inferometer.plan.document import Document, Key
@@ -47,7 +47,7 @@ def build(
     the plan names are there; a saved plan is read without, for a report does not need them. `file`: what the path holds, if it
     was read before.
 
-    Raises PlanError with every problem found.
+    Raises PlanError with every problem found, up to MOST_PROBLEMS.
     """
     if file is None:
         file = Document("") if path is None else document.read(path)
@@ -59,7 +59,7 @@ def build(
     found = [*_written(draft), *rules.faults(plan)] if file.readable else []
     draft.note([*found, *(_outside(plan, environ) if environ is not None else ())])
     if draft.problems:
-        raise PlanError(list(dict.fromkeys(draft.problems)))
+        raise PlanError.first(draft.problems, draft.unworded)
     return plan
 
 
@@ -90,6 +90,7 @@ class _Draft:
     values: Values = field(default_factory=dict)
     flagged: dict[Key, Flag] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    unworded: int = 0
 
     def merge(self, given: list[tuple[Flag, object]]) -> None:
         """The file's values with the flags' over them."""
@@ -167,6 +168,9 @@ class _Draft:
         if refused.kind == "union_tag_invalid":
             path = (*path, "kind")
         self.broken.add(dotted(path))
+        if len(self.problems) >= MOST_PROBLEMS:  # to find which key was probably meant takes a millisecond
+            self.unworded += 1
+            return path
         if refused.kind == "extra_forbidden":
             message, meant = wording.unknown(path)
             if meant is not None:

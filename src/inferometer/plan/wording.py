@@ -58,6 +58,7 @@ _QUIET = (
     "system",
 )
 _LONGEST_MESSAGE = 400
+_KEY = "[key]"
 
 
 def every_key() -> tuple[str, ...]:
@@ -89,9 +90,12 @@ def refusals(error: ValidationError) -> list[Refusal]:
 
 
 def _refusal(error: ErrorDetails) -> Refusal:
-    kind, context = error["type"], error.get("ctx", {})
+    kind, context, place = error["type"], error.get("ctx", {}), error["loc"]
+    # Pydantic marks a refused key of a mapping so; a key can also be called that.
+    if len(place) > 1 and place[-1] == _KEY and kind != "extra_forbidden" and error["input"] == place[-2]:
+        place = place[:-1]
     return Refusal(
-        place=error["loc"],
+        place=place,
         kind=kind,
         message=error["msg"],
         given=error["input"],
@@ -112,7 +116,7 @@ def refused(error: ValidationError) -> list[Refusal]:
 def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """The place of one of pydantic's errors as the plan's author knows it: without the kind of the workload."""
     tagged = loc[:1] == ("workload",) and len(loc) > 1 and loc[1] in KINDS
-    return tuple(part for at, part in enumerate(loc) if part != "[key]" and not (tagged and at == 1))
+    return (*loc[:1], *loc[2:]) if tagged else loc
 
 
 def misplaced(error: Refusal) -> Fault | None:
