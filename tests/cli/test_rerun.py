@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from inferometer.cli.app import run
 from inferometer.plan import saved
+from inferometer.plan.campaign import SCHEMA as CAMPAIGN
 from inferometer.plan.campaign import Campaign, to_json
 from inferometer.plan.schema import Plan
 from inferometer.server.embedded import Embedded
@@ -156,6 +157,42 @@ def test_a_report_that_is_no_file_is_refused_at_once(
     assert run(["rerun", str(path), "--out", str(tmp_path / "out")]) == 2
     assert str(path) in capsys.readouterr().err
     assert run(["rerun", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+
+
+OPENING = '<script type="application/json" id="data">'
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (OPENING * 20_000, "holds no data to repeat it from"),
+        (OPENING * 20_000 + "</script>", "holds no data to repeat it from"),
+        (f"</script>{OPENING}{{}}", "holds no data to repeat it from"),
+        (f"{OPENING}{{}}</script>{OPENING}[]</script>", "its schema is 'None'"),
+        ("{}", "its schema is 'None'"),
+    ],
+    ids=["openings without end", "and one end", "an end before", "two", "none"],
+)
+def test_data_is_between_the_first_opening_and_the_close_behind_it(
+    page: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: a page is looked through once, however often the data seems to begin in it; without marks it is the data itself."""
+    path = tmp_path / "report.html"
+    path.write_text(page)
+    assert run(["rerun", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("schema", ["any", CAMPAIGN])
+def test_a_plan_in_a_report_is_no_larger_than_one_of_its_own(
+    schema: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: the limits of a plan hold wherever it is; a report may be 256 times as long."""
+    path = tmp_path / "report.html"
+    plan = {f"key {n}": n for n in range(30_000)}
+    path.write_text(json.dumps({"schema": schema, "plan": plan}))
+    assert run(["rerun", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "holds more than 20,000 keys and values, too many for a plan" in capsys.readouterr().err
 
 
 @settings(max_examples=60)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -21,12 +20,12 @@ from inferometer.errors import RecordError
 from inferometer.journal.documents import holds, place_of
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
-from inferometer.plan.document import Document
+from inferometer.plan.document import Document, check
 from inferometer.plan.parse import build
 from inferometer.plan.part import Values
 from inferometer.plan.schema import READABLE, Plan
 
-_EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_OPENING, _CLOSE = '<script type="application/json" id="data">', "</script>"
 _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
 
 
@@ -117,15 +116,22 @@ def _document(path: Path) -> Values:
         raise RecordError(f"{path}: cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
     except UnicodeDecodeError as cause:
         raise RecordError(f"{path}: is not UTF-8 text") from cause
-    inside = _EMBEDDED.search(text) if path.suffix in (".html", ".htm") else None
+    inside = _embedded(text) if path.suffix in (".html", ".htm") else None
     try:
-        found = foreign_json.loads(inside[1] if inside else text)
+        found = foreign_json.loads(text if inside is None else inside)
     except foreign_json.NotJSON as cause:
         hint = "give the report.html, the JSON beside it, or the folder"
         raise RecordError(f"{path}: holds no data to repeat it from: {hint}") from cause
     if not isinstance(found, dict):
         raise RecordError(f"{path}: holds no plan")
     return found
+
+
+def _embedded(page: str) -> str | None:
+    """The data inside a page. Each part is looked for once: a pattern of both would look for the close after every opening."""
+    _, opening, behind = page.partition(_OPENING)
+    inside, close, _ = behind.partition(_CLOSE)
+    return inside if opening and close else None
 
 
 def _of(document: Values, where: str) -> Plan | Campaign:
@@ -136,6 +142,7 @@ def _of(document: Values, where: str) -> Plan | Campaign:
             f"{where}: was redacted ({', '.join(known.redacted)}), and cannot be repeated without what was left out"
         )
     if schema == campaigns.SCHEMA:
+        _within_limits(document, where)
         return campaigns.of_values(document, where)
     if schema in READABLE:
         return _plan(document, where)
@@ -151,4 +158,13 @@ def _of(document: Values, where: str) -> Plan | Campaign:
 
 def _plan(values: Values, where: str) -> Plan:
     """The plan, checked as one of a file is. Raises PlanError."""
+    _within_limits(values, where)
     return build(Path(where), file=Document(where, dict(values)))
+
+
+def _within_limits(values: Values, where: str) -> None:
+    """That a plan inside a document is no larger than one in a file of its own may be. Raises RecordError."""
+    try:
+        check(values)
+    except foreign_json.NotJSON as cause:
+        raise RecordError(f"{where}: {cause}") from cause
