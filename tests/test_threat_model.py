@@ -19,7 +19,7 @@ from inferometer.protocol import http_response
 from inferometer.run import target
 from inferometer.studies import engine_client
 from inferometer.studies.history import lines
-from inferometer.telemetry.metrics import fetch, record, series
+from inferometer.telemetry.metrics import fetch, record, series, statistics
 from inferometer.telemetry.power import bounded_calls, command, command_output, http, powermetrics
 from inferometer.workload import prompt_file, tokenizer_file
 from inferometer.workload.datasets import rows
@@ -53,6 +53,7 @@ TOLD: dict[str, list[str | int]] = {
     "a row of a dataset": [f"{rows._LONGEST:,} characters"],
     "a trace, a record": [source.UNPACKED, f"{source.UNPACKED_TIMES:,} times", record.UNPACKED,
                           f"{record.UNPACKED_TIMES:,} times"],
+    "timeslices of a period": [f"{statistics.FEW_SLICES}, and {statistics.SLICES_PER_SCRAPE} for each scrape"],
     "an import of results": [whole_file.MOST, lines.LONGEST, f"{lines.MOST:,}"],
     "a tokenizer's file": [tokenizer_file.MOST_BYTES, certificate.MOST_BYTES],
 }  # fmt: skip

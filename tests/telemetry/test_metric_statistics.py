@@ -17,12 +17,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
 
-from inferometer.telemetry.metrics.document import Period, Wanted, endpoint_info, metrics
+from inferometer.telemetry.metrics.document import (
+    Period,
+    Wanted,
+    endpoint_info,
+    metrics,
+    opening,
+    warmup_metrics,
+)
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.four_phase import estimate as four_phase
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed, bracket
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import collect
+from inferometer.telemetry.metrics.statistics import FEW_SLICES, SLICES_PER_SCRAPE
 
 STEPS = st.lists(
     st.tuples(st.integers(1, 3 * SECOND), st.integers(0, 50)), min_size=3, max_size=40
@@ -53,7 +61,8 @@ def test_the_slices_of_a_counter_add_up_to_its_total(
     """Without a reset, whatever the slices: the increase from the reference to the last scrape; and rates lie between."""
     values = list(itertools.accumulate((more for _, more in steps), initial=0))
     texts = [f"# TYPE c_total counter\nc_total {value}\n" for value in values]
-    found = of("c", texts, [gap for gap, _ in steps], start_s, 1000, slice_s)
+    gaps = [gap for gap, _ in steps]
+    found = of("c", texts, gaps, start_s, sum(gaps) / SECOND + 2, slice_s)
     if not found:
         return
     stats = found["stats"]
@@ -66,6 +75,33 @@ def test_the_slices_of_a_counter_add_up_to_its_total(
     if not slice_s:
         assert stats["rate_avg"] == pytest.approx(stats["rate"])  # weighted by time
     assert "reset_detected" not in found
+
+
+@pytest.mark.parametrize("last_s", [10, 1e9])
+@pytest.mark.parametrize("far", ["the period's end", "the last scrape", "the warm-up's end"])
+def test_slices_are_no_more_than_the_scrapes_give_reason_for(far: str, last_s: float) -> None:
+    """Law: however long a record says that a period is, and wherever one of its scrapes is, slices are made in the number that
+    goes with the scrapes, or none, which the summary says."""
+    kinds = "# TYPE c counter\nc {0}\n# TYPE g gauge\ng {0}\n# TYPE h histogram\nh_sum {0}\nh_count {0}\n"
+    times = [*(n / 10 for n in range(60)), *([last_s] if far == "the last scrape" else [])]
+    store = collect(at(second, kinds.format(n)) for n, second in enumerate(times))
+    period = Period(START, START + int(max(times[-1], last_s if far == "the period's end" else 0) * SECOND))
+    warmup = Period(START - 5, START + int(last_s * SECOND)) if far == "the warm-up's end" else None
+    wanted = Wanted(period, four_phase, SECOND, warmup)
+    made = [plain(one.series[0]) for one in (*metrics(store, wanted), *warmup_metrics(store, wanted))]
+    assert len(made) == (6 if warmup else 3)
+    many = [len(one["timeslices"]) for one in made if "timeslices" in one]
+    assert max(many, default=0) <= FEW_SLICES + SLICES_PER_SCRAPE * len(times)
+    assert len(many) == (len(made) if last_s == 10 else 3 if warmup else 0)
+    noted = {URL: {"too_many_timeslices": ["c", "g", "h"]}}
+    assert plain(opening(store, wanted))["summary"].get("notes") == (None if last_s == 10 else noted)
+
+
+def test_slices_that_are_not_wanted_are_not_missed() -> None:
+    """Law: with slices of no length nothing is said of their number."""
+    store = store_of("# TYPE g gauge\ng 1\n", "# TYPE g gauge\ng 2\n")
+    wanted = Wanted(Period(START, START + 10**18), four_phase, 0)
+    assert "notes" not in plain(opening(store, wanted))["summary"]
 
 
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))

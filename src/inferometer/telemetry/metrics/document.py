@@ -25,7 +25,7 @@ from inferometer.telemetry.metrics.entries import (
 from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Count, Family
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Endpoint, Store
-from inferometer.telemetry.metrics.statistics import Estimator, Slices, entry
+from inferometer.telemetry.metrics.statistics import Estimator, Slices, entry, too_many
 
 SCHEMA_VERSION = "1.0"
 TAIL_NS = 10_000_000_000
@@ -74,19 +74,39 @@ class Metric:
 
 def metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
     """The metrics over the period, by name, each computed when it is asked for."""
-    ends = {url: end_of(one, wanted.period) for url, one in store.endpoints.items()}
-    return _metrics(store, wanted, wanted.period.start_ns, ends)
+    return _metrics(store, wanted, wanted.period.start_ns, _ends(store, wanted))
 
 
 def warmup_metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
     """The metrics over the warm-up, by name. It goes on to the last scrape that was made as part of it."""
     if wanted.warmup is None:
         return iter(())
+    return _metrics(store, wanted, wanted.warmup.start_ns, _warmup_ends(store, wanted.warmup))
+
+
+def _ends(store: Store, wanted: Wanted) -> dict[str, int]:
+    return {url: end_of(one, wanted.period) for url, one in store.endpoints.items()}
+
+
+def _warmup_ends(store: Store, warmup: Period) -> dict[str, int]:
     ends = {}
     for url, one in store.endpoints.items():
         tagged = [at for at, phase in zip(one.times, one.phases, strict=True) if phase == "warmup"]
-        ends[url] = max([wanted.warmup.end_ns, *tagged[-1:]])
-    return _metrics(store, wanted, wanted.warmup.start_ns, ends)
+        ends[url] = max([warmup.end_ns, *tagged[-1:]])
+    return ends
+
+
+def _unsliced(store: Store, wanted: Wanted) -> set[str]:
+    """The endpoints whose slices are wanted, and too many in one of the periods."""
+    periods = [(wanted.period.start_ns, _ends(store, wanted))]
+    if wanted.warmup is not None:
+        periods.append((wanted.warmup.start_ns, _warmup_ends(store, wanted.warmup)))
+    return {
+        url
+        for start_ns, ends in periods
+        for url, one in store.endpoints.items()
+        if wanted.slice_ns > 0 and not slices_of(one, wanted.slice_ns, Period(start_ns, ends[url])).step
+    }
 
 
 def end_of(endpoint: Endpoint, period: Period) -> int:
@@ -96,7 +116,10 @@ def end_of(endpoint: Endpoint, period: Period) -> int:
 
 
 def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> Iterator[Metric]:
-    slices = {url: slices_of(one, wanted.slice_ns) for url, one in store.endpoints.items()}
+    slices = {
+        url: slices_of(one, wanted.slice_ns, Period(start_ns, ends[url]))
+        for url, one in store.endpoints.items()
+    }
     others = other_kinds(store)
     for name in sorted({name for one in store.endpoints.values() for name in one.families}):
         first: Family | None = None
@@ -127,12 +150,13 @@ def other_kinds(store: Store) -> dict[str, set[str]]:
     return found
 
 
-def slices_of(endpoint: Endpoint, step: int) -> Slices:
-    """Slices of `step` ns, or, at an endpoint whose updates are further apart than that, the intervals between them."""
+def slices_of(endpoint: Endpoint, step: int, period: Period) -> Slices:
+    """Slices of `step` ns, or, at an endpoint whose updates are further apart than that, the intervals between them; none where
+    there would be too many."""
     updates = np.asarray(endpoint.updates, dtype=np.int64)
     if step > 0 and len(updates) > 1 and float(np.median(np.diff(updates))) > step:
         return Slices(step, updates)
-    return Slices(step)
+    return Slices(0 if too_many(step, period.start_ns, period.end_ns, len(endpoint.times)) else step)
 
 
 def opening(store: Store, wanted: Wanted) -> Opening:
@@ -147,8 +171,11 @@ def _summary(store: Store, wanted: Wanted) -> CollectionSummary:
     skipped = {one.url: _counts(one.skipped) for one in store.endpoints.values() if one.skipped}
     reordered = {one.url: one.reordered for one in store.endpoints.values() if one.reordered}
     others = other_kinds(store)
+    unsliced = _unsliced(store, wanted)
     noted = {
-        url: one.noted() | {("other_type", name) for name in others[url]}
+        url: one.noted()
+        | {("other_type", name) for name in others[url]}
+        | {("too_many_timeslices", name) for name in (one.families if url in unsliced else ())}
         for url, one in store.endpoints.items()
     }
     notes = {url: _notes(some) for url, some in noted.items() if some}

@@ -12,7 +12,8 @@ With t, x the samples from the reference on, and D = (t_last - t_reference) in s
 | histogram         | count and sum like total; avg = sum / count; their rates by D; percentiles estimated               |
 
 rate_avg, rate_min, rate_max and rate_std (ddof 1) are of the rates of the complete timeslices. Without timeslices, or without a
-complete one, they are of the rates between scrapes, rate_avg weighted by their lengths.
+complete one, they are of the rates between scrapes, rate_avg weighted by their lengths. A period that would have many more
+slices than scrapes (`too_many`) has none.
 
 A value below the one before means that the server began anew: `reset_detected` is true then, and a histogram has neither
 buckets nor estimates. Fields that do not apply are left out.
@@ -40,6 +41,10 @@ from inferometer.telemetry.metrics.entries import (
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed, with_overflow
 from inferometer.telemetry.metrics.series import Ints, Series
+
+FEW_SLICES = 100
+SLICES_PER_SCRAPE = 10
+"""The slices of a period are FEW_SLICES and this many for each scrape at most; usual are several scrapes a slice."""
 
 Estimator = Callable[[Observed], Floats | None]
 
@@ -102,6 +107,12 @@ def grid(slices: Slices, start_ns: int, end_ns: int, first_ns: int, last_ns: int
     if tail:
         complete[-1] = False
     return Grid(edges[:-1], edges[1:], complete)
+
+
+def too_many(step: int, start_ns: int, end_ns: int, scrapes: int) -> bool:
+    """Whether a period has more slices than an endpoint of so many scrapes gets: the times are those of a record, which can say
+    that it is of a second or of a century."""
+    return step > 0 and end_ns - start_ns > step * (FEW_SLICES + SLICES_PER_SCRAPE * scrapes)
 
 
 def entry(
@@ -183,18 +194,11 @@ def _gauge_slices(times: Ints, values: Floats, cut: Grid) -> list[GaugeSlice]:
     inside, low = values[: high[filled[-1]]], low[filled]
     means = np.add.reduceat(inside, low) / (high[filled] - low)
     least, most = np.minimum.reduceat(inside, low), np.maximum.reduceat(inside, low)
-    slices = list(cut.slices())
+    kept = Grid(cut.starts[filled], cut.ends[filled], cut.complete[filled])
     return [
-        GaugeSlice(
-            start_ns=slices[at][0],
-            end_ns=slices[at][1],
-            is_complete=slices[at][2],
-            avg=avg,
-            min=low_,
-            max=high_,
-        )
-        for at, avg, low_, high_ in zip(
-            filled.tolist(), means.tolist(), least.tolist(), most.tolist(), strict=True
+        GaugeSlice(start_ns=start, end_ns=end, is_complete=complete, avg=avg, min=low_, max=high_)
+        for (start, end, complete), avg, low_, high_ in zip(
+            kept.slices(), means.tolist(), least.tolist(), most.tolist(), strict=True
         )
     ]
 
