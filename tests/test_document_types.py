@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from inferometer.documents.part import from_json, to_data, to_json
+from inferometer.documents.part import from_json, named_by_schema, to_data, to_json
 from inferometer.documents.schemas.__main__ import DOCUMENTS, generated
 from inferometer.documents.summary import SCHEMA, Summary
 from inferometer.drive.progress_counters import Progress
@@ -76,3 +76,40 @@ def test_what_is_no_document_is_refused(text: str) -> None:
     """With the file's name."""
     with pytest.raises(RecordError, match=r"^summary\.json: "):
         from_json(text, Summary, SCHEMA, "summary.json")
+
+
+@pytest.mark.parametrize("text", ['{"schema":"x","a":%s}', '{"a":%s,"schema":"x"}'])
+def test_a_document_of_another_format_is_refused_before_it_is_read(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law: no value is made of what has another schema, wherever that is in it."""
+
+    def made(*_: object, **__: object) -> object:
+        raise AssertionError("was read whole")
+
+    monkeypatch.setattr("inferometer.foreign_json.loads", made)
+    for data in ("[[],{}]", '"\\ud83d\\ude00"', "1e999"):
+        with pytest.raises(RecordError, match="it: its format is 'x'; this version of inferometer reads"):
+            from_json(text % data, Summary, SCHEMA, "it")
+        with pytest.raises(RecordError, match="it: its format is 'x'; what is read here is"):
+            named_by_schema((text % data).encode(), {SCHEMA: Summary}, "it")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "its format is 'None'"),
+        ("{}", "its format is 'None'"),
+        ('{"schema": 1}', "its format is '1'"),
+        ('{"schema": "x", "schema": ["x"]}', "its format is"),
+        ('{"schema": "x"', "is no JSON"),
+        ('{"schema": "x", "a": NaN}', "NaN is no finite number"),
+        ("{" + '"a":{' * 5_000 + "}" * 5_001, "is nested more than 100 levels deep"),
+        (f'{{"schema": "{SCHEMA}", "a": "\\ud800"}}', "holds half of a surrogate pair at a"),
+    ],
+)
+def test_what_is_wrong_with_a_document_is_said_as_of_one_read_whole(text: str, words: str) -> None:
+    """Law: a document that names no schema is read for what is wrong with it."""
+    for form in (text, text.encode()):
+        with pytest.raises(RecordError, match=words):
+            from_json(form, Summary, SCHEMA, "it")

@@ -52,6 +52,33 @@ def test_what_is_none_is_said_in_words(text: str | bytes, words: str) -> None:
         loads(text)
 
 
+@pytest.mark.parametrize("piece", ["[],", "{},", "1,", '"",', '{"a":1},', "[1],", '{"a":[],"b":{}},'])
+def test_values_are_limited_before_they_are_made(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: a text of more values than the limit is refused, whatever they are, as text and as bytes; one within it is read."""
+    monkeypatch.setattr("inferometer.foreign_json.MOST_VALUES", 1_000)
+    marks = sum(piece.count(mark) for mark in ",[{")
+    most = 999 // marks
+    assert len(loads(f"[{piece * most}1]")) == most + 1
+    for text in (f"[{piece * (most + 1)}1]", f'{{"a":[{piece * 2_000}1]}}'):
+        for form in (text, text.encode()):
+            if len(form) > 1_000:
+                with pytest.raises(NotJSON, match=r"holds too much: .* of which 1,000 are read"):
+                    loads(form)
+
+
+@given(PLAIN)
+def test_a_text_has_no_more_values_than_commas_and_brackets_and_one(value: object) -> None:
+    """Law: which is why to count these is to limit those."""
+    text = json.dumps(value)
+    assert counted(value) <= 1 + sum(text.count(mark) for mark in ",[{")
+
+
+def counted(value: object) -> int:
+    """The values in plain data, itself among them."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(counted, inner))
+
+
 Place = tuple[str | int, ...]
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="?"), max_size=8)
 

@@ -3,6 +3,7 @@
 | refused                                        | because                                                                   |
 | ---------------------------------------------- | ------------------------------------------------------------------------- |
 | more than DEEPEST levels                       | whatever walks through the values afterwards would run out of stack       |
+| more than MOST_VALUES commas and brackets      | a value of two bytes, `[]`, takes 64 in memory and more of time           |
 | a whole number of more digits than Python takes| turning it into a number takes time with the square of its length         |
 | half of a surrogate pair, in a name or a value | no file and no terminal can hold it: writing it down would end the program|
 """
@@ -18,6 +19,9 @@ from typing import Any
 DEEPEST = 100
 """Levels. Documents, plans and bodies of requests have a tenth of it."""
 
+MOST_VALUES = 4_000_000
+"""Commas and opening brackets, which is as many values at most: each begins behind one of them. The largest documents, of
+26 MiB, have a quarter of it, and the dictionaries of tokenizers half."""
 
 LONGEST_NAME = 60
 """Characters of a member's name in a message."""
@@ -31,6 +35,7 @@ class NotJSON(ValueError):
 def loads(text: str | bytes, *, halves: bool = False, **hooks: Any) -> Any:
     """As `json.loads`, with its hooks. `halves`: those of surrogate pairs are let through, to a reader that knows more of the
     place. Raises NotJSON, and whatever a hook raises that is no ValueError."""
+    check_size(text)
     try:
         value = json.loads(text, **hooks)
     except json.JSONDecodeError as cause:
@@ -45,6 +50,18 @@ def loads(text: str | bytes, *, halves: bool = False, **hooks: Any) -> Any:
     if not halves:
         check_text(value)
     return value
+
+
+def check_size(text: str | bytes) -> None:
+    """That a text has so many values that they fit into memory. Raises NotJSON."""
+    if len(text) <= MOST_VALUES:
+        return
+    if isinstance(text, str):
+        count = sum(text.count(mark) for mark in ",[{")
+    else:
+        count = sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    if count > MOST_VALUES:
+        raise NotJSON(f"holds too much: {count:,} commas and brackets, of which {MOST_VALUES:,} are read")
 
 
 def check_depth(value: object) -> None:

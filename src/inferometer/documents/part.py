@@ -76,11 +76,13 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
     Raises:
         RecordError: not JSON, another version, or not such a document.
     """
-    try:
-        data = foreign_json.loads(text, parse_constant=_finite, parse_float=_finite)
-    except (OverflowError, foreign_json.NotJSON) as cause:
-        raise RecordError(f"{where}: {cause}") from cause
-    version = _schema_of(data)
+    version: object = _named(text)
+    if version in (None, schema):
+        try:
+            data = foreign_json.loads(text, parse_constant=_finite, parse_float=_finite)
+        except (OverflowError, foreign_json.NotJSON) as cause:
+            raise RecordError(f"{where}: {cause}") from cause
+        version = _schema_of(data)
     if version != schema:
         raise RecordError(
             f"{where}: its format is {str(version)[:60]!r}; this version of inferometer reads {schema!r}"
@@ -93,14 +95,30 @@ def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
 
 def named_by_schema(text: bytes | str, kinds: Mapping[str, type[T]], where: str) -> T:
     """As `from_json`, of the kind whose schema the file names. Raises RecordError."""
-    try:
-        schema = str(_schema_of(foreign_json.loads(text)))
-    except foreign_json.NotJSON as cause:
-        raise RecordError(f"{where}: {cause}") from cause
+    schema = _named(text)
+    if schema is None:
+        try:
+            schema = str(_schema_of(foreign_json.loads(text)))
+        except foreign_json.NotJSON as cause:
+            raise RecordError(f"{where}: {cause}") from cause
     if schema not in kinds:
         known = " and ".join(map(repr, kinds))
         raise RecordError(f"{where}: its format is {schema[:60]!r}; what is read here is {known}")
     return from_json(text, kinds[schema], schema, where)
+
+
+class _Named(msgspec.Struct):
+    """As much of a document as its kind takes: the rest is read over, and nothing made of it."""
+
+    schema: str | None = None
+
+
+def _named(text: bytes | str) -> str | None:
+    """The schema that a document names; None where it has to be read whole for it, or for what is wrong with it."""
+    try:
+        return msgspec.json.decode(text, type=_Named).schema
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def _schema_of(data: object) -> object:
