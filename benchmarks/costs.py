@@ -87,7 +87,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     folder.plan.write_bytes(saved.to_json(plan))
     rows = (Scheduled(i, int(Phase.MEASURE), None, b"{}", -1, 0, 64, 64, TOKENS) for i in range(requests))
     schedules.write(folder.schedule, rows)
-    journal = Journal(folder.journal, 0, Redactor(), folder.path.name)
+    journal = Journal(folder.journal, 0, Redactor(), RUN_ID)
     noise = np.random.default_rng(1)
     span = int(SECONDS_A_REQUEST * 1e9)
     for i in range(requests):
@@ -122,12 +122,16 @@ def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
     return exchange
 
 
+RUN_ID = "synthetic"
+"""Of every run that is made up; its journal's streams name it too."""
+
+
 def synthetic_facts(plan: Plan, tokenizer: TokenizerFacts) -> RunFacts:
     """What run.json says of a run that was made up."""
     now = time.time_ns()
     return RunFacts(
         schema=RUN_SCHEMA,
-        id="synthetic",
+        id=RUN_ID,
         plan_hash=saved.plan_hash(plan),
         started_wall_ns=now,
         ended_wall_ns=now,

@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks import instrument
-from benchmarks.costs import synthetic_facts
+from benchmarks.costs import RUN_ID, synthetic_facts
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
 from inferometer.documents.workload import TokenizerFacts
@@ -171,7 +171,7 @@ def _write_worker(
     order = np.argsort(ends, kind="stable")
     flushed = np.arange(0, ends.max() + 2 * FLUSH_S * 1e9, FLUSH_S * 1e9)
     edges = np.searchsorted(ends[order], flushed)
-    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME, folder.path.name)
+    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME, RUN_ID)
     for start, end in pairwise(edges):
         here = order[start:end]
         if len(here):
@@ -187,7 +187,7 @@ def _write_pulses(path: Path, worker: int, due: Ints, ends: Ints, tokens: int) -
         "worker": worker, "run_delay_ns": 0, "reads": 100, "lag_sum_ns": 1_000_000, "lag_max_ns": 60_000,
         "stall_max_ns": 1_000_000, "clock_offset_ns": 10**18,
     }  # fmt: skip
-    stream = StreamFile(path, PULSE, path.parents[1].name)
+    stream = StreamFile(path, PULSE, RUN_ID)
     stream.append(
         _columns(
             PULSE,
