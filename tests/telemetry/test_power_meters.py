@@ -333,10 +333,21 @@ def test_powermetrics_that_is_refused_ends_or_hangs_is_named() -> None:
     assert code_of(rubbish.read) == code_of(rubbish.read) == "malformed"
     silent = PowermetricsMeter(python("import signal; signal.pause()"), BRIEF_S)
     assert code_of(silent.read, "no sample") == "timeout"
-    for meter in (rubbish, silent):
-        meter.close()
+    silent.close()
     assert code_of(lambda: PowermetricsMeter(["no-such-powermetrics"])) == "absent"
     assert command()[-2:] == ("-i", "1000")
+
+
+@pytest.mark.parametrize(
+    "program", ["pass", "import signal; print('<plist>x</plist>', flush=True); signal.pause()"]
+)
+def test_a_command_that_gives_no_more_samples_leaves_no_process(program: str) -> None:
+    """Law: whether it has ended by itself or was given up, it is gone before the meter is closed."""
+    meter = PowermetricsMeter(python(program), GENEROUS_S)
+    with pytest.raises(MeterFailed):
+        meter.read()
+    assert not psutil.pid_exists(meter._process.pid)
+    meter.close()
 
 
 def test_a_sample_that_is_too_old_is_not_the_power_now() -> None:

@@ -127,8 +127,15 @@ def test_a_whole_group_ends_when_it_is_told_to() -> None:
 
 
 def lanes_of(process: psutil.Process) -> list[psutil.Process]:
-    """The lanes that a process has started."""
-    return [one for one in process.children() if "inferometer.workload.lane" in one.cmdline()]
+    """The lanes that a process has started, whatever else it has."""
+    return [one for one in process.children() if is_lane(one)]
+
+
+def is_lane(process: psutil.Process) -> bool:
+    try:
+        return "inferometer.workload.lane" in process.cmdline()
+    except psutil.NoSuchProcess:  # or a zombie
+        return False
 
 
 def begun(results: Iterator[int]) -> list[psutil.Process]:

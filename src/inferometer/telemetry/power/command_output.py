@@ -63,12 +63,16 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group, and close the pipes. A command of another user, by sudo, ends when its pipe is closed."""
+    """Kill the process group, close the pipes and collect the exit code; a second call does nothing, for the process ID may
+    belong to others by then. A command of another user, by sudo, ends when its pipe is closed."""
+    try:
+        _running.remove(process)
+    except KeyError:
+        return
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
     _kill_group(process)
-    _running.discard(process)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(isolation.REAP_S)
 

@@ -144,6 +144,8 @@ class PowermetricsMeter:
             failure = cause
         except (OSError, ValueError):  # the meter was closed
             failure = MeterFailed(NAME, "vanished", "the meter is closed")
+        # Until the meter is closed it would be a zombie, or write what nobody reads.
+        ended(self._process)
         with self._changed:
             self._failure = failure
             self._changed.notify_all()
