@@ -21,7 +21,6 @@ What a program writes of its own accord to steer the terminal, as the line of pr
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
 import re
@@ -73,22 +72,32 @@ def printable_json(encoded: bytes) -> bytes:
 
 def fitting(text: str, encoding: str | None) -> str:
     """Lines as a stream of this encoding can hold them; None: it holds any."""
-    return text if encoding is None else text.encode(encoding, "replace").decode(encoding)
+    return _held(text, encoding, lambda _: "?")
 
 
 def fitting_json(text: str, encoding: str | None) -> str:
     """JSON as a stream of this encoding can hold it, with nothing lost; None: it holds any."""
-    return text if encoding is None else text.encode(encoding, _ESCAPE).decode(encoding)
+    return _held(text, encoding, lambda character: json.dumps(character)[1:-1])
 
 
-def _escape(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+def _held(text: str, encoding: str | None, instead: Callable[[str], str]) -> str:
+    """With something else for each character that a reader of this encoding would not get. Some are written without an error
+    and read as others: in Shift JIS the yen sign is the byte of the backslash."""
+    if encoding is None:
+        return text
+    return _BEYOND_ASCII.sub(
+        lambda found: found[0] if _comes_back(found[0], encoding) else instead(found[0]), text
+    )
 
 
-_ESCAPE = "inferometer.json"
-codecs.register_error(_ESCAPE, _escape)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def _comes_back(character: str, encoding: str) -> bool:
+    try:
+        return character.encode(encoding).decode(encoding) == character
+    except UnicodeError:
+        return False
 
 
 def _dropped(found: re.Match[str]) -> str:
