@@ -20,7 +20,7 @@ def check(data: bytes) -> None:
     path = WHERE / "20260102T030405Z-00000000.json"
     path.write_bytes(data)
     with bounded_memory():
-        lookup = find(WHERE, {}, {}, 1)
+        lookup = find(WHERE, {}, {}, 1, "http/1.1")
         assert lookup.status in ("mismatch", "damaged")
         citation(data)
     try:
@@ -28,8 +28,9 @@ def check(data: bytes) -> None:
     except ValueError:
         assert lookup.status == "damaged"
         return
-    assert not differences(certificate, certificate.machine, certificate.packages, certificate.workers)
-    found = find(WHERE, certificate.machine, certificate.packages, certificate.workers)
+    own = certificate.machine, certificate.packages, certificate.workers, certificate.transport
+    assert not differences(certificate, *own)
+    found = find(WHERE, *own)
     facts = cited(found)
     assert CertificateLookup.of_facts(to_data(facts.facts())) == facts
     ours = named(certificate)

@@ -11,6 +11,7 @@ import pytest
 from inferometer.calibration import certificate as certificates
 from inferometer.calibration.certificate import cited, find, folder, read, store
 from inferometer.documents.certificate import Certificate, CertificateLookup
+from inferometer.plan.transports import TRANSPORTS, Transport
 from inferometer.telemetry.host import environment, hot_path
 
 Make = Callable[..., Certificate]
@@ -18,7 +19,7 @@ Make = Callable[..., Certificate]
 
 def look(where: Path, certificate: Certificate, workers: int = 1) -> certificates.SearchResult:
     """Find on the machine that the certificate was made on."""
-    return find(where, certificate.machine, certificate.packages, workers)
+    return find(where, certificate.machine, certificate.packages, workers, certificate.transport)
 
 
 def test_what_is_stored_is_found_again_whole(made: Make, tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_another_machine_kernel_or_version_is_named(made: Make, tmp_path: Path, 
     """What differs is said, with both values."""
     certificate = made()
     store(certificate, tmp_path)
-    found = find(tmp_path, {**certificate.machine, name: "new"}, certificate.packages, 1)
+    found = find(tmp_path, {**certificate.machine, name: "new"}, certificate.packages, 1, "http/1.1")
     assert (found.status, found.certificate) == ("mismatch", None)
     assert found.why == f"{name} was some {name}, is new"
 
@@ -57,8 +58,30 @@ def test_packages_and_workers_count_too(made: Make, tmp_path: Path) -> None:
     certificate = made(workers=2)
     store(certificate, tmp_path)
     assert look(tmp_path, certificate, 1).status == look(tmp_path, certificate, 2).status == "found"
-    found = find(tmp_path, certificate.machine, {"msgspec": "0.19", "more": "1"}, 3)
+    found = find(tmp_path, certificate.machine, {"msgspec": "0.19", "more": "1"}, 3, "http/1.1")
     assert found.why == ("more was None, is 1; msgspec was 0.18, is 0.19; made with 2 workers, the run has 3")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_certificate_speaks_for_one_transport(made: Make, tmp_path: Path, transport: Transport) -> None:
+    """Law: over any other one a run has none, and is told over which it was made."""
+    certificate = made(transport=transport)
+    store(certificate, tmp_path)
+    for other in TRANSPORTS:
+        found = find(tmp_path, certificate.machine, certificate.packages, 1, other)
+        assert (found.status == "found") == (other == transport)
+        if other != transport:
+            assert found.why == f"made over {transport}, the run is over {other}"
+
+
+def test_a_certificate_from_before_there_were_transports_is_for_http_1(made: Make, tmp_path: Path) -> None:
+    """Then nothing else could be measured, and no whole answer was calibrated."""
+    path = store(made(), tmp_path)
+    older = json.loads(path.read_text())
+    del older["transport"], older["limits"]["whole_answers_s"]
+    path.write_text(json.dumps(older))
+    found = read(path)
+    assert (found.transport, found.limits.whole_answers_s) == ("http/1.1", None)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[]", b'{"schema":"inferometer/certificate/2"}'])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from inferometer.calibration.join import (
     ClientRequest,
     ServerRequest,
+    as_wholes,
     client_requests,
     joined,
     matched,
@@ -150,3 +151,22 @@ def test_what_is_joined_comes_from_the_record_the_schedule_and_the_log() -> None
     }
     (known,) = server_requests(msgspec.json.encode(line | {"id": "left out"}) + b"\n")
     assert (known.key, known.arrived, known.received, known.sent.tolist()) == ("b...", None, 6, [8])
+
+
+@given(lengths, st.integers(0, 10**9), st.integers(0, 99))
+def test_whole_answers_are_compared_by_their_ends(tokens: list[int], late_ns: int, seed: int) -> None:
+    """Law: one event is missing nothing, whatever the number of tokens in it, and the error of the end is what was put in."""
+    mine, true = both(tokens, late_ns, seed)
+    found = joined(*as_wholes([replace(one, tokens=one.tokens[:1]) for one in mine], true))
+    assert (found.missing, found.merged, len(found.gaps)) == (0.0, 0.0, 0)
+    assert found.e2e - found.e2e_true == pytest.approx(np.full(len(tokens), late_ns / MS), abs=1e-6)
+
+
+def test_a_whole_answer_that_one_side_lacks_is_missing() -> None:
+    """Ours that failed, theirs that never left, and one that the server knows nothing of."""
+    mine, true = both([3, 3, 3, 3])
+    none = np.zeros(0, np.int64)
+    mine[0], true[1] = replace(mine[0], tokens=none), replace(true[1], sent=none)
+    found = joined(*as_wholes(mine, [row for number, row in enumerate(true) if number != 2]))
+    assert found.missing == pytest.approx(3 / 4)
+    assert len(found.e2e) == 1

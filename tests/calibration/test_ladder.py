@@ -15,6 +15,7 @@ from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan, Trace
+from inferometer.plan.target import Target
 from inferometer.plan.workload import workload_of
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
@@ -77,7 +78,7 @@ def test_what_ended_it_is_named() -> None:
         ("missing", {"missing": 1e-9}),
         ("merged", {"merged": 0.011}),
         ("verdict", {"verdict": "INVALID"}),
-        ("nothing_measured", {"ttft": None}),
+        ("nothing_measured", {"e2e": None}),
         ("ttft_mean", {"ttft": replace(GOOD, mean=float("nan"))}),
     ],
 )
@@ -92,15 +93,17 @@ def test_each_limit_is_broken_by_itself(broken: str, changed: dict[str, object])
 
 
 @pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("make", [ladder.stream_rung, ladder.request_rung])
+@pytest.mark.parametrize("make", [ladder.stream_rung, ladder.request_rung, ladder.whole_rung])
 def test_the_plan_of_a_rung_asks_for_its_load(quick: bool, make: Callable[..., ladder.Rung]) -> None:
     """Closed loop in streams, open in requests, ended by a count; every stream answers more than once."""
     rung = make(300.0, quick=quick)
-    plan = plan_of(rung, "http://localhost:1", Plan())
+    plan = plan_of(rung, Target(url="http://localhost:1", http="2"), Plan())
+    assert (plan.target.stream, plan.target.http) == (rung.kind != "whole", "2")
     assert (plan.load.concurrency, plan.load.rate) == ((None, 300.0) if rung.open_loop else (300, None))
     assert (plan.load.requests, plan.load.duration_s) == (rung.requests, None)
     assert rung.requests >= 500 if rung.open_loop else rung.requests >= 600
-    assert plan.workload.output_tokens == fixed(1 if rung.open_loop else ladder.TOKENS)
+    lengths = {"streams": ladder.TOKENS, "requests": 1, "whole": ladder.WHOLE_TOKENS}
+    assert plan.workload.output_tokens == fixed(lengths[rung.kind])
     assert not plan.workload.repeatable_prompts
 
 
@@ -117,7 +120,7 @@ def test_the_rung_like_a_plan_has_its_load_and_lasts_a_moment(
     """Streams, rate, arrivals, workers, prompts and interface are the plan's; server, length and end are not."""
     base = Plan.model_validate(
         {
-            "target": {"api": "completions", "url": "https://elsewhere"},
+            "target": {"api": "completions", "url": "https://elsewhere", "stream": False},
             "load": load,
             "workload": {"output_tokens": 5000, "repeatable_prompts": True},
             "instrument": {"workers": 3},
@@ -125,10 +128,11 @@ def test_the_rung_like_a_plan_has_its_load_and_lasts_a_moment(
         }
     )
     rung = plan_rung(base, 150.0, ladder.interval_ms(base, 20.0))
-    plan = plan_of(rung, "http://localhost:1", base)
+    plan = plan_of(rung, Target(url="http://localhost:1"), base)
     assert (plan.load.concurrency, plan.load.rate, plan.instrument.workers) == (streams, rate, 3)
     assert (plan.load.arrival, plan.load.burstiness) == (base.load.arrival, base.load.burstiness)
     assert (plan.target.url, plan.target.api) == ("http://localhost:1", "completions")
+    assert not plan.target.stream
     assert plan.workload.input_tokens == base.workload.input_tokens
     assert plan.workload.output_tokens == fixed(ladder.PLAN_TOKENS)
     assert plan.load.requests == (14 if streams else 125)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from inferometer.documents.certificate import (
     ErrorSpread,
 )
 from inferometer.plan.schema import Plan
+from inferometer.plan.transports import Transport
 from inferometer.report.calibration import FAULTS, lines
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
@@ -56,7 +58,11 @@ def test_a_calibration_joins_every_rung_with_the_truth(
     done, state, out, said = tiny
     made = done.certificate
     by_kind = {rung.kind: rung for rung in made.rungs}
-    assert set(by_kind) == {"streams", "requests", "plan"}
+    assert set(by_kind) == {"streams", "requests", "whole", "plan"}
+    whole = by_kind["whole"]
+    assert (whole.missing, whole.ttft_ms, whole.itl_ms) == (0, None, None)
+    assert whole.e2e_ms is not None
+    assert whole.e2e_ms.n == 500
     for kind, requests, tokens in (("streams", 16, 50), ("requests", 500, 1), ("plan", 200, 3)):
         rung = by_kind[kind]  # type: ignore[index]  # the names of the kinds
         assert rung.missing == 0
@@ -66,13 +72,40 @@ def test_a_calibration_joins_every_rung_with_the_truth(
         assert (rung.itl_ms.n if rung.itl_ms else 0) == requests * (tokens - 1)
         assert rung.tok_s > 0
         assert rung.good == (not rung.faults)
-    assert (done.stored is not None) == (
-        made.limits.token_events_s.per_worker > 0 and made.limits.requests_s.per_worker > 0
-    )
+    assert (done.stored is not None) == all(by_kind[kind].good for kind in ("streams", "requests", "whole"))
+    assert made.transport == "http/1.1"
     assert list(state.iterdir()) == ([done.stored] if done.stored else [])
     assert done.exit_code == (0 if done.stored and by_kind["plan"].good else 4)
-    assert 3 <= len(said) <= 6
+    assert 4 <= len(said) <= 8
     assert len([path for path in out.iterdir() if path.is_dir()]) == len(said)
+
+
+def test_another_transport_is_calibrated_by_what_it_carries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law: every run of it goes over this transport, no token is missing, and the certificate says so."""
+    transport: Transport = "http/2+tls"
+    monkeypatch.setenv(certificates.FOLDER_VARIABLE, str(tmp_path / "state"))
+    ask = Ask(Plan(), quick=True, streams=(4,), requests=(200,), transport=transport)
+    made = calibrate(ask, tmp_path / "runs", lambda _: None).certificate
+    assert made.transport == transport
+    assert {rung.kind for rung in made.rungs} == {"streams", "requests", "whole"}
+    assert not any(rung.missing for rung in made.rungs)
+    assert not made.truth_from_kernel
+    plans = [json.loads(path.read_text())["plan"] for path in (tmp_path / "runs").glob("*/summary.json")]
+    assert {Plan.model_validate(plan).target.transport for plan in plans} == {transport}
+
+
+def test_without_trustme_a_calibration_over_tls_is_refused(tmp_path: Path) -> None:
+    """The words name what to install, and nothing was started."""
+    program = "import sys; sys.modules['trustme'] = None; from inferometer.cli.main import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "calibrate", "--transport", "http/2+tls", "--out", str(tmp_path / "runs")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "pip install 'inferometer[tls]'" in ended.stderr
+    assert not list((tmp_path / "runs").glob("*"))
 
 
 def test_the_runs_of_a_calibration_do_not_judge_themselves(
@@ -87,7 +120,7 @@ def test_the_runs_of_a_calibration_do_not_judge_themselves(
 
 
 def test_a_rung_of_a_busy_machine_fits_a_terminal_too(tiny: tuple[Calibrated, Path, Path, list[str]]) -> None:
-    """Law: 80 columns whatever the errors, with all limits broken, at the highest rungs of both ladders."""
+    """Law: 80 columns whatever the errors, with all limits broken, at the highest rungs of all ladders."""
     made = tiny[0].certificate
     broken = tuple(FAULTS)
     (rung, *_) = made.rungs
@@ -99,7 +132,7 @@ def test_a_rung_of_a_busy_machine_fits_a_terminal_too(tiny: tuple[Calibrated, Pa
             rung, kind=kind, load=load, offered_tok_s=204_800.0, tok_s=204_799.0, cpu=1.0, ttft_ms=late, itl_ms=late,
             e2e_ms=late, server_behind=behind, faults=faults, reasons=("lateness", "receive_lag", "error_bound"),
         )
-        for kind, load in (("streams", 4096.0), ("requests", 16_000.0))
+        for kind, load in (("streams", 4096.0), ("requests", 16_000.0), ("whole", 16_000.0))
         for behind in (False, True)
         for faults in (broken, broken[::-1], ())
     ]  # fmt: skip
@@ -115,7 +148,7 @@ def test_the_table_has_a_line_a_rung_and_fits_a_terminal(
     said = lines(made, "the/file.json")
     assert all(len(line) <= 80 for line in said if made.id not in line)
     assert "\n".join(said).isascii()
-    for word in ("streams", "req/s", "plan"):
+    for word in ("streams", "req/s", "whole/s", "plan"):
         assert [line for line in said if line.startswith(word)]
     assert made.id in said[-1]
     assert "Not certified" in lines(made, None)[-1]

@@ -45,6 +45,10 @@ def cited(tokens: float, requests: float, **changes: Any) -> CertificateLookup:
     return CertificateLookup("found", None, replace(certificate, **changes))
 
 
+def not_streamed(plan: Plan) -> Plan:
+    return plan.model_copy(update={"target": plan.target.model_copy(update={"stream": False})})
+
+
 @pytest.mark.parametrize(
     ("tokens", "requests", "by", "status"),
     [
@@ -79,8 +83,33 @@ def test_the_load_is_per_worker_and_in_events(run: Run) -> None:
     plan, measurement, _ = run(plan=ELSEWHERE, worker=np.arange(1300) % 2)
     two = load_per_worker(plan, measurement)
     assert two.requests_s == pytest.approx(load.requests_s / 2)
-    whole = plan.model_copy(update={"target": plan.target.model_copy(update={"stream": False})})
-    assert load_per_worker(whole, measurement).token_events_s == 0
+    whole = load_per_worker(not_streamed(plan), measurement)
+    assert (whole.token_events_s, whole.requests_s) == (0, 0)
+    assert whole.whole_answers_s == two.requests_s
+
+
+@pytest.mark.parametrize(("certified", "status"), [(1e6, "pass"), (1.0, "unsure"), (None, "note")])
+def test_whole_answers_are_certified_by_themselves(run: Run, certified: float | None, status: str) -> None:
+    """Law: what was certified of streams says nothing of answers that are read as a whole."""
+    streamed, measurement, _ = run(plan=ELSEWHERE)
+    plan = not_streamed(streamed)
+    limits = CertifiedLimits(
+        CertifiedLimit(1e6, "server"),
+        CertifiedLimit(1e6, "server"),
+        None if certified is None else CertifiedLimit(certified, "server"),
+    )
+    noted = cited(1e6, 1e6, limits=limits)
+    check = calibration(plan, measurement, noted)
+    assert check.status == status
+    if certified is None:
+        assert check.facts["why"] == "whole_answers"
+    else:
+        load = load_per_worker(plan, measurement)
+        assert (check.facts["of"], check.value, check.limit) == (
+            "whole_answers_s",
+            load.whole_answers_s,
+            certified,
+        )
 
 
 def test_the_errors_cited_are_those_of_the_nearest_rung_not_below(run: Run) -> None:

@@ -11,6 +11,7 @@ from inferometer.plan.rules import check, faults
 from inferometer.plan.schema import Load, Plan, Tokenizer
 from inferometer.plan.standard import STANDARD, WITHOUT_DATASET
 from inferometer.plan.target import Target
+from inferometer.plan.transports import Transport
 from inferometer.plan.workload import workload_of
 
 
@@ -170,3 +171,19 @@ def test_a_base_url_ends_before_the_interfaces_path(api: str) -> None:
     """Whoever gives the whole address is shown what to leave out."""
     with pytest.raises(ValidationError, match=f"without {INTERFACES[api].path}"):
         Target(url=f"http://h{INTERFACES[api].path}")
+
+
+@pytest.mark.parametrize(
+    ("url", "http", "transport"),
+    [
+        (None, "1.1", "http/1.1"),
+        (None, "2", "http/2"),
+        ("http://a", "1.1", "http/1.1"),
+        ("https://a", "1.1", "http/1.1+tls"),
+        ("http://a", "2", "http/2"),
+        ("HTTPS://a", "2", "http/2+tls"),
+    ],
+)
+def test_a_target_names_its_transport(url: str | None, http: str, transport: Transport) -> None:
+    """By the version of HTTP and by TLS; what certificates are looked up by."""
+    assert Target.model_validate({"url": url, "http": http}).transport == transport

@@ -4,7 +4,8 @@
     unless set
 
 A certificate speaks for one machine, kernel, Python, Inferometer and the packages its hot path is made of. If any of these has
-changed since, it is not used, and the run says which. It speaks for as many workers as it was made with, or fewer.
+changed since, it is not used, and the run says which. It speaks for one transport, and for as many workers as it was made with,
+or fewer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from inferometer.documents.certificate import (
     CitedCertificate,
 )
 from inferometer.documents.part import from_data
+from inferometer.plan.transports import Transport
 from inferometer.telemetry.host import Environment
 
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
@@ -85,7 +87,9 @@ def read(path: Path) -> Certificate:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 
 
-def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: int) -> SearchResult:
+def find(
+    where: Path, machine: Machine, packages: Mapping[str, str], workers: int, transport: Transport
+) -> SearchResult:
     """The newest certificate that fits; else why the newest does not. Never raises: no certificate is only a pity."""
     try:
         paths = sorted(where.glob("*.json"), reverse=True)  # an id begins with its date
@@ -98,7 +102,7 @@ def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: in
         except (ValueError, OSError):
             reason = reason or SearchResult("damaged", why=path.name)
             continue
-        differs = differences(certificate, machine, packages, workers)
+        differs = differences(certificate, machine, packages, workers, transport)
         if not differs:
             return SearchResult("found", certificate)
         if reason is None or reason.status == "damaged":
@@ -107,9 +111,13 @@ def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: in
 
 
 def differences(
-    certificate: Certificate, machine: Machine, packages: Mapping[str, str], workers: int
+    certificate: Certificate,
+    machine: Machine,
+    packages: Mapping[str, str],
+    workers: int,
+    transport: Transport,
 ) -> list[str]:
-    """In words, what this machine, these packages or this number of workers have that the certificate does not speak for."""
+    """In words, what this machine, these packages or a run of so many workers have that the certificate does not speak for."""
     found = [
         f"{name} was {certificate.machine.get(name)}, is {machine.get(name)}"
         for name in MACHINE
@@ -122,6 +130,8 @@ def differences(
     ]
     if workers > certificate.workers:
         found.append(f"made with {certificate.workers} workers, the run has {workers}")
+    if transport != certificate.transport:
+        found.append(f"made over {certificate.transport}, the run is over {transport}")
     return found
 
 
@@ -142,6 +152,7 @@ def cited(result: SearchResult) -> CertificateLookup:
             certificate.quick,
             certificate.limits,
             rungs,
+            certificate.transport,
         ),
     )
 

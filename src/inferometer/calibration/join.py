@@ -16,7 +16,7 @@ stamp of ours lies before `sent` by less than one system call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -158,6 +158,16 @@ def matched(
     known: dict[str, ServerRequest] = {row.key[:length]: row for length in lengths for row in true}
     for one in measured:
         yield one, known.get(one.key) if one.key else None
+
+
+def as_wholes(
+    measured: Sequence[ClientRequest], true: Iterable[ServerRequest]
+) -> tuple[list[ClientRequest], list[ServerRequest]]:
+    """Answers that are not streamed: one event for us, for the server the instant at which its last token left."""
+    return (
+        [replace(one, tokens=one.tokens[-1:]) for one in measured],
+        [replace(row, sent=row.sent[-1:], model=row.model[-1:]) for row in true],
+    )
 
 
 def joined(measured: Sequence[ClientRequest], true: Sequence[ServerRequest]) -> Joined:

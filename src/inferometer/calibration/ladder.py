@@ -1,11 +1,12 @@
 """The ladder: which loads are tried, in which order, and when a rung counts as good. Pure.
 
-Two ladders, since a client's work is per token and per request:
+Three ladders, since a client's work is per token and per request, and an answer that is not streamed is read as a whole:
 
-| ladder   | load                                       | what it finds                            |
-| -------- | ------------------------------------------ | ---------------------------------------- |
-| streams  | closed loop, so many streams of one script | token events a second that are certified |
-| requests | open loop, Poisson, one token a request    | requests a second that are certified     |
+| ladder   | load                                       | what it finds                             |
+| -------- | ------------------------------------------ | ----------------------------------------- |
+| streams  | closed loop, so many streams of one script | token events a second that are certified  |
+| requests | open loop, Poisson, one token a request    | requests a second that are certified      |
+| whole    | the same, ten tokens, not streamed         | whole answers a second that are certified |
 
     good                       -> the next load, if the server kept up
     not good, first time       -> the same load once more: other work on the machine is no property of the instrument
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from inferometer.documents.certificate import ErrorSpread
@@ -27,7 +28,7 @@ from inferometer.plan.schema import REFERENCE_TOKENIZER, Load, Plan, Tokenizer
 from inferometer.plan.target import Target
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 
-Kind = Literal["streams", "requests", "plan"]
+Kind = Literal["streams", "requests", "whole", "plan"]
 
 STREAMS = (64, 128, 256, 512, 1024, 2048, 4096)
 REQUESTS = (250, 500, 1000, 2000, 4000, 8000, 16000)
@@ -37,6 +38,9 @@ REQUESTS_QUICK = (500, 2000)
 
 TOKENS = 50
 """An answer of the streams ladder: a second at 20 ms, so that a rung has many beginnings and ends as well."""
+
+WHOLE_TOKENS = 10
+"""An answer of the whole ladder."""
 
 PLAN_S, PLAN_TOKENS, PLAN_REQUESTS = 10.0, 250, 100_000
 """A plan's own load is tried for about so long, with answers and requests up to so many."""
@@ -67,6 +71,7 @@ class Rung:
     requests: int
     tokens: int
     open_loop: bool
+    streamed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,9 @@ def faults(
     merged: float,
     verdict: str,
 ) -> tuple[str, ...]:
-    """Names of the limits a rung broke; empty if it is good. `itl` is None where answers have one token."""
-    found = [] if ttft is not None and e2e is not None else ["nothing_measured"]
+    """Names of the limits a rung broke; empty if it is good. `itl` is None where answers have one token, it and `ttft` where
+    they are whole."""
+    found = [] if e2e is not None else ["nothing_measured"]
     limits = (
         ("ttft_mean", None if ttft is None else ttft.mean, TTFT_MEAN_MS),
         ("ttft_p99", None if ttft is None else ttft.p99, TTFT_P99_MS),
@@ -145,6 +151,11 @@ def request_rung(rate: float, *, quick: bool) -> Rung:
     return Rung("requests", rate, max(round(rate * (2 if quick else 3)), 500), 1, True)
 
 
+def whole_rung(rate: float, *, quick: bool) -> Rung:
+    """As request_rung, with answers that come as a whole."""
+    return replace(request_rung(rate, quick=quick), kind="whole", tokens=WHOLE_TOKENS, streamed=False)
+
+
 def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
     """A user's load for about PLAN_S seconds: its streams or its rate, and answers of its mean length, 250 tokens at most."""
     load = plan.load
@@ -165,14 +176,16 @@ def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
         raise PlanError([Problem("--like", why)])
     if load.model == "open":
         assert load.rate is not None
-        return Rung("plan", load.rate, min(max(round(load.rate * PLAN_S), 2), PLAN_REQUESTS), tokens, True)
+        requests = min(max(round(load.rate * PLAN_S), 2), PLAN_REQUESTS)
+        return Rung("plan", load.rate, requests, tokens, True, plan.target.stream)
     streams = load.concurrency or 1
     rounds = max(2, math.ceil(PLAN_S * 1_000 / (ttft_ms + tokens * interval_ms)))
-    return Rung("plan", float(streams), max(min(streams * rounds, PLAN_REQUESTS), streams), tokens, False)
+    requests = max(min(streams * rounds, PLAN_REQUESTS), streams)
+    return Rung("plan", float(streams), requests, tokens, False, plan.target.stream)
 
 
-def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
-    """The plan that puts a rung's load on the server at `url`; prompts, arrivals and workers are those of `base`."""
+def plan_of(rung: Rung, server: Target, base: Plan) -> Plan:
+    """The plan that puts a rung's load on `server`; prompts, arrivals, workers and use of connections are those of `base`."""
     warmup = min(round(rung.load) if not rung.open_loop else 100, 100, rung.requests)
     load = (
         Load(model="open", requests=rung.requests, warmup=warmup, rate=rung.load)
@@ -189,7 +202,14 @@ def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
     workload = LengthsWorkload(input_tokens=prompts, output_tokens=fixed(rung.tokens), seed=words.seed)
     return Plan(
         name=f"calibrate-{rung.kind}-{round(rung.load)}",
-        target=Target(url=url, api=base.target.api),
+        target=server.model_copy(
+            update={
+                "api": base.target.api,
+                "stream": rung.streamed,
+                "connection": base.target.connection,
+                "streams_per_connection": base.target.streams_per_connection,
+            }
+        ),
         load=load,
         workload=workload,
         tokenizer=Tokenizer(

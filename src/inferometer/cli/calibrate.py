@@ -9,10 +9,12 @@ import click
 
 from inferometer.cli import outlet
 from inferometer.cli.command import Command
+from inferometer.plan.transports import TRANSPORTS, Transport
 
 EXAMPLES = (
     "inferometer calibrate",
     "inferometer calibrate --like plan.yaml --workers 2",
+    "inferometer calibrate --transport http/2",
 )
 EXITS = (
     "0 certified, 2 usage, 4 even the lowest load (or the plan's) was not measured correctly, 130 interrupted"
@@ -26,6 +28,11 @@ EXITS = (
     exits=EXITS,
 )
 @click.option("--like", type=click.Path(path_type=Path), metavar="PLAN", help="Also try this plan's load.")
+@click.option(
+    "--transport",
+    type=click.Choice(TRANSPORTS),
+    help="What to certify the instrument for. Default: the plan's, else http/1.1. TLS needs the extra tls.",
+)
 @click.option("--workers", metavar="N", help="Worker processes to certify. Default: the plan's, else 1.")
 @click.option(
     "--quick", is_flag=True, help="Fewer and shorter rungs: well under a minute, and coarser limits."
@@ -39,10 +46,16 @@ EXITS = (
     help="Keep the run folders of the rungs here. Default: remove them.",
 )
 def command(
-    like: Path | None, workers: str | None, quick: bool, as_json: bool, quiet: bool, out: Path | None
+    like: Path | None,
+    transport: Transport | None,
+    workers: str | None,
+    quick: bool,
+    as_json: bool,
+    quiet: bool,
+    out: Path | None,
 ) -> int:
     """Measure the reference server under rising loads, compare with what it truly did, and certify the load up to which the
-    instrument is right on this machine. Later runs cite the certificate. Takes up to three minutes.
+    instrument is right on this machine. Later runs over the same transport cite the certificate. Takes up to four minutes.
     """
     from inferometer.plan.parse import build
 
@@ -54,7 +67,9 @@ def command(
             outlet.tell(f"calibrating: {text}")
 
     try:
-        done = calibrate(Ask(plan, like is not None, quick), out, say)
+        done = calibrate(
+            Ask(plan, like is not None, quick, transport=transport or plan.target.transport), out, say
+        )
     except KeyboardInterrupt:
         outlet.tell("interrupted: nothing is certified")
         return 130

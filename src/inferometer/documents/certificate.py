@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from inferometer.documents.part import Part, from_data, to_data
+from inferometer.plan.transports import Transport
 
 SCHEMA: Final = "inferometer/certificate/1"
 
@@ -22,10 +23,11 @@ class CertifiedLimit(Part, frozen=True):
 
 
 class CertifiedLimits(Part, frozen=True):
-    """By dimension of the load."""
+    """By dimension of the load. `whole_answers_s`: None in certificates from before whole answers were calibrated."""
 
     token_events_s: CertifiedLimit
     requests_s: CertifiedLimit
+    whole_answers_s: CertifiedLimit | None = None
 
 
 class ErrorSpread(Part, frozen=True):
@@ -44,7 +46,7 @@ class ErrorSpread(Part, frozen=True):
 class CertificateRung(Part, frozen=True):
     """A rung of the calibration ladder: its load and the errors measured there."""
 
-    kind: Literal["streams", "requests"]
+    kind: Literal["streams", "requests", "whole"]
     load: float
     tok_s: float
     request_s: float
@@ -61,7 +63,7 @@ class CalibrationRung(Part, frozen=True):
     repeated.
     """
 
-    kind: Literal["streams", "requests", "plan"]
+    kind: Literal["streams", "requests", "whole", "plan"]
     load: float
     offered_tok_s: float
     tok_s: float
@@ -87,7 +89,8 @@ class CalibrationRung(Part, frozen=True):
 
 
 class Certificate(Part, frozen=True):
-    """A calibration's result. `machine`: what it is bound to; `pinned`: the cores of server and client, None if unpinned."""
+    """A calibration's result. `machine`: what it is bound to; `pinned`: the cores of server and client, None if unpinned;
+    `transport`: the one it holds for."""
 
     schema: Literal["inferometer/certificate/1"]
     id: str
@@ -102,6 +105,7 @@ class Certificate(Part, frozen=True):
     interval_ms: float
     limits: CertifiedLimits
     rungs: tuple[CalibrationRung, ...]
+    transport: Transport = "http/1.1"
 
 
 class CitedCertificate(Part, frozen=True):
@@ -115,6 +119,7 @@ class CitedCertificate(Part, frozen=True):
     quick: bool
     limits: CertifiedLimits
     rungs: tuple[CertificateRung, ...]
+    transport: Transport = "http/1.1"
 
 
 LookupStatus = Literal["found", "none", "mismatch", "damaged", "own", "simulated"]

@@ -29,6 +29,7 @@ from inferometer.measure.steady import Steady
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
+from inferometer.plan.transports import Transport
 from inferometer.telemetry.host import Environment
 
 SCHEMA: Final = "inferometer/summary/4"
@@ -329,10 +330,11 @@ class MetricsEndpointAccount(Part, frozen=True):
 
 
 class LoadPerWorker(Part, frozen=True):
-    """The run's own load, per second and worker."""
+    """The run's own load, per second and worker. Answers are streamed or whole: `requests_s` or `whole_answers_s` is 0."""
 
     token_events_s: float
     requests_s: float
+    whole_answers_s: float = 0.0
 
 
 class CalibrationCited(Part, frozen=True):
@@ -345,9 +347,10 @@ class CalibrationCited(Part, frozen=True):
     quick: bool
     limits: CertifiedLimits
     load: LoadPerWorker
-    by: Literal["token_events_s", "requests_s"]
+    by: Literal["token_events_s", "requests_s", "whole_answers_s"]
     used: float
     rung: CertificateRung | None
+    transport: Transport = "http/1.1"
 
 
 class InstrumentAccount(Part, frozen=True):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from inferometer import foreign_json
 from inferometer.engines.interface import INTERFACES, Interface, takers
 from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Option, Part
+from inferometer.plan.transports import Transport
 
 
 def _registered(name: str) -> str:
@@ -385,6 +386,14 @@ class Target(Part):
         if self.http == "1.1" or self.connection == "new":
             return 1
         return self.streams_per_connection or DEFAULT_STREAMS
+
+    @property
+    def transport(self) -> Transport:
+        """What carries the load. Without a URL it is the embedded server, without TLS."""
+        tls = urlsplit(self.url or "").scheme == "https"
+        if self.http == "2":
+            return "http/2+tls" if tls else "http/2"
+        return "http/1.1+tls" if tls else "http/1.1"
 
     @property
     def interface(self) -> Interface:

@@ -28,7 +28,7 @@ _HEAD = (
 WIDTH = 80
 """Columns of the narrowest usual terminal."""
 
-_UNITS = {"streams": "streams", "requests": "req/s", "plan": "plan"}
+_UNITS = {"streams": "streams", "requests": "req/s", "whole": "whole/s", "plan": "plan"}
 
 
 def lines(certificate: Certificate, stored: str | None) -> list[str]:
@@ -46,7 +46,8 @@ def lines(certificate: Certificate, stored: str | None) -> list[str]:
     failed = [rung for rung in certificate.rungs if rung.kind == "plan" and rung.faults]
     if failed:
         text_lines.append("The plan's own load was not measured right on this machine.")
-    return [*text_lines, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
+    of = f"for {certificate.workers} worker(s) over {certificate.transport}"
+    return [*text_lines, f"Certificate {certificate.id}, {of}: {stored}"]
 
 
 def _folded(text: str) -> list[str]:
@@ -58,8 +59,16 @@ def _invalid(rung: CalibrationRung) -> str:
 
 
 def _limits(limits: CertifiedLimits) -> list[str]:
-    named = (("Token events a second", limits.token_events_s), ("Requests a second", limits.requests_s))
-    texts = (f"{name}, a worker: {limit.per_worker:.0f} ({ENDS[limit.ended_by]})" for name, limit in named)
+    named = (
+        ("Token events a second", limits.token_events_s),
+        ("Requests a second", limits.requests_s),
+        ("Whole answers a second", limits.whole_answers_s),
+    )
+    texts = (
+        f"{name}, a worker: {limit.per_worker:.0f} ({ENDS[limit.ended_by]})"
+        for name, limit in named
+        if limit is not None
+    )
     return [line for text in texts for line in _folded(text)]
 
 

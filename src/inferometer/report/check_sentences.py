@@ -498,6 +498,7 @@ CHECKS: dict[str, Wording] = {
     "calibration": _certified("tokens or requests"),
     "calibration:token_events_s": _certified("token events"),
     "calibration:requests_s": _certified("requests"),
+    "calibration:whole_answers_s": _certified("whole answers"),
     "workers_alive": Wording(
         "Lost requests",
         "share",

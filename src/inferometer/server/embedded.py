@@ -7,7 +7,8 @@ request that falls due waits for the engine's iteration to end. Where there is o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -25,9 +26,11 @@ _TRUTH = 1 << 40
 
 
 class Embedded:
-    """Started by the constructor, ready after `url()`; leaving the context ends it. `flags` are those of `__main__`."""
+    """Started by the constructor, ready after `url()`; leaving the context ends it. `flags` are those of `__main__`; `trust`:
+    for a client of one that speaks TLS."""
 
-    def __init__(self, log: Path, *flags: str) -> None:
+    def __init__(self, log: Path, *flags: str, trust: Callable[[], ssl.SSLContext] | None = None) -> None:
+        self._trust = trust
         self._url: str | None = None
         cores = _cores()
         self.other_cores = cores[1:]
@@ -64,8 +67,11 @@ class Embedded:
     def _ask(self, method: str) -> bytes:
         where = urlsplit(self.url())
         host, port = where.hostname or "", where.port or 80
+        client = Client(
+            host, port, {"Host": where.netloc}, timeout_s=_PATIENCE_S, tls=self._trust, largest=_TRUTH
+        )
         try:
-            with Client(host, port, {"Host": where.netloc}, timeout_s=_PATIENCE_S, largest=_TRUTH) as client:
+            with client:
                 answer = client.request(method, "/inferometer/truth")
         except Unanswered as cause:
             gone = self._process.killed() if cause.reason in ("refused", "closed") else None

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,12 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.plan.schema import Plan
+from inferometer.plan.target import Target
+from inferometer.plan.transports import Transport
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.server.embedded import Embedded, on_cores
+from inferometer.studies.local_identity import LocalIdentity, local_identity
 from inferometer.telemetry.host import environment, hot_path
 
 INTERVAL_MS = 20.0
@@ -59,7 +63,7 @@ Say = Callable[[str], None]
 class Ask:
     """What to calibrate. `like`: also try the load of `plan`; else `plan` says how many workers and nothing more.
 
-    `streams`, `requests`: the ladders' loads for one worker; None: the usual ones.
+    `streams`, `requests`: the ladders' loads for one worker, those of whole answers as of requests; None: the usual ones.
     """
 
     plan: Plan
@@ -67,6 +71,7 @@ class Ask:
     quick: bool = False
     streams: tuple[int, ...] | None = None
     requests: tuple[int, ...] | None = None
+    transport: Transport = "http/1.1"
 
     def steps(self, kind: ladder.Kind) -> list[float]:
         """One ladder's loads, for all workers."""
@@ -111,9 +116,10 @@ class _Silent:
 
 
 def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
-    """Climb both ladders, certify, store. `out` keeps the runs' folders; None throws them away.
+    """Climb all ladders, certify, store. `out` keeps the runs' folders; None throws them away.
 
-    Raises KeyboardInterrupt when interrupted (nothing is stored then), InstrumentError, PlanError, OSError.
+    Raises KeyboardInterrupt when interrupted (nothing is stored then), InstrumentError, PlanError (also if TLS is asked for and
+    nothing here can make a certificate), OSError.
     """
     machine = certificates.machine_of(environment())  # before anything is pinned: that would be fewer cores
     cores = _cores()
@@ -122,7 +128,12 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="inferometer-calibration-"))
         )
         place.mkdir(parents=True, exist_ok=True)
-        session = _Session(ask, place, cores, say)
+        identity = (
+            local_identity(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+            if ask.transport.endswith("+tls")
+            else None
+        )
+        session = _Session(ask, place, cores, identity, say)
         interval = ladder.interval_ms(ask.plan, INTERVAL_MS) if ask.like else INTERVAL_MS
         with session.serving(interval, TTFT_MS, SPREAD_MS) as server:
             if ask.like:
@@ -130,6 +141,7 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             streams = session.climb(server, "streams")
         with session.serving(interval, REQUEST_TTFT_MS, REQUEST_SPREAD_MS) as server:
             requests = session.climb(server, "requests")
+            whole = session.climb(server, "whole")
     made = certificates.named(
         Certificate(
             schema=SCHEMA,
@@ -143,23 +155,31 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             quick=ask.quick,
             pinned=None if cores is None else {name: tuple(numbers) for name, numbers in cores.items()},
             interval_ms=interval,
-            limits=CertifiedLimits(streams, requests),
+            limits=CertifiedLimits(streams, requests, whole),
             rungs=tuple(session.rungs),
+            transport=ask.transport,
         )
     )
-    certified = min(streams.per_worker, requests.per_worker) > 0
+    certified = min(limit.per_worker for limit in (streams, requests, whole)) > 0
     return Calibrated(made, certificates.store(made, certificates.folder(os.environ)) if certified else None)
 
 
 class _Session:
     """The rungs tried so far, and what trying one takes."""
 
-    def __init__(self, ask: Ask, place: Path, cores: dict[str, list[int]] | None, say: Say) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        place: Path,
+        cores: dict[str, list[int]] | None,
+        identity: LocalIdentity | None,
+        say: Say,
+    ) -> None:
         self.rungs: list[CalibrationRung] = []
         self.sources: set[str] = set()
         self.from_kernel = True
         self.ended = ""
-        self._ask, self._place, self._cores, self._say = ask, place, cores, say
+        self._ask, self._place, self._cores, self._identity, self._say = ask, place, cores, identity, say
         self._script = (0.0, 0.0, 0.0)
 
     @contextlib.contextmanager
@@ -172,22 +192,38 @@ class _Session:
         ]
         with contextlib.ExitStack() as stack:
             with on_cores(self._cores["server"] if self._cores else []):
-                server = stack.enter_context(Embedded(self._place / "server.txt", *flags))
+                server = stack.enter_context(self._started(flags))
             server.url()
             yield server
+
+    def _started(self, flags: list[str]) -> Embedded:
+        log, identity = self._place / "server.txt", self._identity
+        if identity is None:
+            return Embedded(log, *flags)
+        pem = ("--tls-cert", str(identity.certificate), "--tls-key", str(identity.key))
+        return Embedded(log, *flags, *pem, trust=identity.context)
+
+    def _target(self, server: Embedded) -> Target:
+        """The server, by the transport that is calibrated."""
+        version: Any = self._ask.transport.removeprefix("http/").removesuffix("+tls")
+        trusted = None if self._identity is None else str(self._identity.authority)
+        return Target(url=server.url(), http=version, tls_ca_file=trusted)
 
     def climb(self, server: Embedded, kind: ladder.Kind) -> CertifiedLimit:
         """One ladder to its end; what it certifies, for one worker."""
         workers, quick = self._ask.plan.instrument.workers, self._ask.quick
-        streams = kind == "streams"
-        make = ladder.stream_rung if streams else ladder.request_rung
+        make = {
+            "streams": ladder.stream_rung,
+            "requests": ladder.request_rung,
+            "whole": ladder.whole_rung,
+        }[kind]
         loads = self._ask.steps(kind)
         tried: list[ladder.Tried] = []
         while (load := ladder.next_load(loads, tried, refine=not quick)) is not None:
             rung = self._try(server, make(load, quick=quick), 1 + sum(one.load == load for one in tried))
             tried.append(ladder.Tried(load, rung.good, rung.server_behind))
         mine = [rung for rung in self.rungs if rung.kind == kind and rung.good]
-        best = max((rung.tok_s if streams else rung.request_s for rung in mine), default=0.0)
+        best = max((rung.tok_s if kind == "streams" else rung.request_s for rung in mine), default=0.0)
         return CertifiedLimit(best / workers, ladder.ended_by(tried))
 
     def once_or_twice(self, server: Embedded, rung: ladder.Rung) -> None:
@@ -197,12 +233,14 @@ class _Session:
 
     def _try(self, server: Embedded, rung: ladder.Rung, tries: int) -> CalibrationRung:
         """Run it, join it, keep it; a repetition takes the place of the first try."""
-        what = "requests/s" if rung.open_loop else "streams"
+        what = ("requests/s" if rung.open_loop else "streams") + (
+            "" if rung.streamed else " of whole answers"
+        )
         self._say(
             f"{rung.load:,.0f} {what}, {rung.requests:,} requests" + (", once more" if tries > 1 else "")
         )
         server.forget()
-        plan, cores = ladder.plan_of(rung, server.url(), self._ask.plan), self._cores
+        plan, cores = ladder.plan_of(rung, self._target(server), self._ask.plan), self._cores
         with on_cores(cores["client"] if cores else []):
             ui = _Silent(cores["server"] + cores["client"] if cores else None)
             try:
@@ -213,7 +251,7 @@ class _Session:
                 raise
         if finding.summary.run.interrupted:
             raise KeyboardInterrupt
-        joined = _joined(finding, server.truth())
+        joined = _joined(finding, server.truth(), streamed=rung.streamed)
         result = self._judged(rung, finding.summary, joined, tries)
         self.sources.add(str(finding.summary.instrument.timestamp_source))
         self.from_kernel = self.from_kernel and joined.from_kernel
@@ -230,7 +268,7 @@ class _Session:
         seconds = (ttft + spread / 2 + (rung.tokens - 1) * interval) / 1_000
         rate = rung.load if rung.open_loop else rung.load / seconds
         errors = (
-            join.spread(joined.ttft, joined.ttft_true),
+            join.spread(joined.ttft, joined.ttft_true) if rung.streamed else None,
             join.spread(joined.gaps, joined.gaps_true),
             join.spread(joined.e2e, joined.e2e_true),
         )
@@ -257,13 +295,14 @@ class _Session:
         )
 
 
-def _joined(finding: RunResult, log: bytes) -> join.Joined:
+def _joined(finding: RunResult, log: bytes, *, streamed: bool) -> join.Joined:
     folder = RunFolder.open(finding.folder)
     schedule = Schedule(folder.schedule)
     measured = join.client_requests(
         read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body)
     )
-    return join.joined(measured, join.server_requests(log))
+    true = join.server_requests(log)
+    return join.joined(measured, true) if streamed else join.joined(*join.as_wholes(measured, true))
 
 
 def _median(values: join.Floats) -> float:

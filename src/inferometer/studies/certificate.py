@@ -1,4 +1,4 @@
-"""Which certificate a run on this machine cites: the newest that fits machine, software and number of workers."""
+"""Which certificate a run on this machine cites: the newest that fits machine, software, transport and number of workers."""
 
 from __future__ import annotations
 
@@ -13,4 +13,5 @@ from inferometer.telemetry.host import environment, hot_path
 def cited_certificate(plan: Plan) -> CertificateLookup:
     """What a run of this plan cites."""
     machine, folder = certificates.machine_of(environment()), certificates.folder(os.environ)
-    return certificates.cited(certificates.find(folder, machine, hot_path(), plan.instrument.workers))
+    workers, transport = plan.instrument.workers, plan.target.transport
+    return certificates.cited(certificates.find(folder, machine, hot_path(), workers, transport))

@@ -190,18 +190,27 @@ def calibration(cited: CalibrationCited | None) -> str:
     """What certifies the instrument on its machine, and how this run's load compares."""
     if cited is None:
         return "no certificate for this machine"
+    load, limits = cited.load, cited.limits
     dimensions = (
-        ("token events/s", cited.load.token_events_s, cited.limits.token_events_s),
-        ("requests/s", cited.load.requests_s, cited.limits.requests_s),
+        (
+            ("token events/s", load.token_events_s, limits.token_events_s),
+            ("requests/s", load.requests_s, limits.requests_s),
+        )
+        if cited.by != "whole_answers_s"
+        else (("whole answers/s", load.whole_answers_s, limits.whole_answers_s),)
     )
     parts = [
         f"{name} {figure(own)}, certified {figure(limit.per_worker)} ({ENDS[limit.ended_by]})"
         for name, own, limit in dimensions
+        if limit is not None
     ]
-    said = f"certificate {clean(cited.id)} of {moment(cited.date)}; for each worker: {'; '.join(parts)}"
+    of = f"certificate {clean(cited.id)} of {moment(cited.date)}, over {cited.transport}"
+    said = f"{of}; for each worker: {'; '.join(parts)}"
     rung = cited.rung
-    if rung is None or rung.ttft_ms is None:
+    if rung is None or rung.e2e_ms is None:
         return said
+    if rung.ttft_ms is None:
+        return f"{said}; at the nearest load not below: error of E2E P99 {figure(rung.e2e_ms.p99)} ms"
     errors = f"error of TTFT mean {figure(rung.ttft_ms.mean)} ms, P99 {figure(rung.ttft_ms.p99)} ms"
     if rung.itl_ms is not None:
         errors += f", of ITL P99 {figure(rung.itl_ms.p99)} ms"
