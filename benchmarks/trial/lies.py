@@ -15,6 +15,7 @@ from benchmarks.trial.defects import (
     Defect,
     Plant,
     base,
+    both,
     chosen,
     in_record,
     random_of,
@@ -139,6 +140,47 @@ def seen_alone(share: float) -> Plant:
             usage_output=kept,
             output_tokens_local=kept,
         )
+
+    return plant
+
+
+def free(recorded: Recorded, random: np.random.Generator) -> Recorded:
+    """Answers end by themselves, long before the most that may be made: no length is asked for."""
+    n = sizes(recorded)
+    ended = recorded.but(output_tokens_asked=4 * n, finish_reason=["stop"] * len(n))
+    return ended.planned(workload={"ignore_eos": False})
+
+
+def in_turns(high: float, low: float) -> Plant:
+    """Usage is so many times what was made, and as many times, in turns."""
+    return usage(
+        lambda columns: np.maximum(1, columns["usage_output"] * np.resize([high, low], len(columns["text"])))
+    )
+
+
+def uncounted(share: float, word: str) -> Plant:
+    """A share of the answers, all of such words, has no usage; nobody else counts them."""
+
+    def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
+        n = sizes(recorded)
+        hit = chosen(random, len(n), share)
+        return recorded.but(
+            usage_output=[None if one else int(size) for one, size in zip(hit, n, strict=True)],
+            output_tokens_local=[None] * len(n),
+            text=[word * int(size) if one else text(int(size)) for one, size in zip(hit, n, strict=True)],
+        )
+
+    return plant
+
+
+def in_parts(each: int, *, counted: bool) -> Plant:
+    """Each token is sent as so many events, and usage has (`counted`) the tokens, or the events."""
+
+    def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
+        made = np.maximum(1, sizes(recorded) // each)
+        parts = ["abcdefgh"[:each] * int(size) for size in made]
+        sent = recorded.but(text=parts, output_tokens_local=made)
+        return sent.but(usage_output=made, output_tokens_asked=made) if counted else sent
 
     return plant
 
@@ -299,6 +341,26 @@ def _servers() -> Iterator[Defect]:
         ),
     ):
         yield in_record(name, family, plant, COUNTS, honest=true, quick="two" in name)
+    yield in_record(
+        "usage 1.9 times and a tenth of what was made, in turns",
+        family,
+        both(free, in_turns(1.9, 0.1)),
+        COUNTS,
+        honest=free,
+        quick=True,
+    )
+    for name, share, word, ends in (
+        ("4 % without usage, of long words", 0.04, "supercalifragilistic ", lambda r, _: r),
+        ("40 % without usage, of short words, ended by themselves", 0.4, "w ", free),
+    ):
+        yield in_record(name, family, both(ends, uncounted(share, word)), COUNTS, honest=ends)
+    yield in_record(
+        "each token in four events, usage of events, own tokenizer",
+        family,
+        own(in_parts(4, counted=False)),
+        COUNTS,
+        honest=own(in_parts(4, counted=True)),
+    )
     yield in_record(
         "errors of 5 tokens dressed as 10 % of the answers",
         family,

@@ -137,6 +137,39 @@ def test_a_text_of_more_words_than_tokens_contradicts_a_server_that_agrees_with_
     assert unseen.check("token_counts").status == "pass"
 
 
+def test_counts_that_are_wrong_in_turns_are_wrong(run: Any) -> None:
+    """Law: of answers that end by themselves one is counted twice as long, the next as much too short: no sum shows it, each
+    figure per token does. A token more or less in turns is what encoding again may make."""
+    free = {"plan": {"workload": {"ignore_eos": False}}, "output_tokens_asked": lambda v: v * 4}
+
+    def alternating(by: float) -> Any:
+        return lambda v: v + by * np.where(np.arange(len(v)) % 2, 1, -1)
+
+    wrong = judge(*run(usage_output=alternating(3), **free)).check("token_counts")
+    assert wrong.status == "fail"
+    assert judge(*run(usage_output=alternating(1), **free)).check("token_counts").status == "pass"
+
+
+def test_tokens_sent_in_parts_that_are_counted_contradict_the_models_own_tokenizer(run: Any) -> None:
+    """Law: a server that sends each token as several events and counts those agrees with the events, not with the text."""
+    check = judge(*run(output_tokens_local=lambda v: v // 3, plan=NATIVE)).check("token_counts")
+    assert (check.status, check.facts["against"]) == ("unsure", "parts")
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.04, "pass"), (0.1, "unsure")])
+def test_answers_that_nobody_counted_are_no_counted_ones(run: Any, share: float, status: str) -> None:
+    """Law: where more than a twentieth of the answers has neither usage nor a tokenizer's count, figures per token rest on
+    characters, whatever the other answers say."""
+
+    def some(values: Any) -> list[int | None]:
+        return [None if at < share * len(values) else int(one) for at, one in enumerate(values)]
+
+    columns = {"usage_output": some, "output_tokens_local": lambda v: [None] * len(v), "warm": 0}
+    check = judge(*run(**columns)).check("token_counts")
+    assert check.status == status
+    assert check.facts.get("against") == ("estimate" if status == "unsure" else "events")
+
+
 def test_whole_answers_have_no_events_to_contradict_the_servers_count(run: Any) -> None:
     """Law: of answers that were not streamed only the model's own tokenizer, or their words, can contradict usage."""
     whole = {"target": {"stream": False}}

@@ -153,7 +153,8 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     Reasoning that usage counts may not have been sent, or in a summary: between the server's count with and without it nothing
     contradicts, and what of it did not arrive is the server's word alone. More than a twentieth of that is unsure.
 
-    Where they agree, or there are none, the text may still hold more tokens than the server counted (`_short`): unsure.
+    Differences of single answers that cancel in the sums count as well (measure/count_gaps.py). Where all that agrees, or there
+    are no counts of ours, something else may still say that the server's are none (`_doubt`): unsure.
     """
     tokens = measurement.tokens
     facts: Facts = {
@@ -166,20 +167,26 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     if not measurement.requests.completed:  # what is missing is answers, which is another check's matter
         return Check("token_counts", "na", None, TOKEN_GAP, facts=facts)
     check = _nearest(tokens, facts, native=native)
-    short = _short(tokens, native=native) if check.status in ("pass", "note") else None
-    if short is None:
+    doubt = _doubt(tokens, native=native) if check.status in ("pass", "note") else None
+    if doubt is None:
         return check
-    name, share, limit = short
+    name, share, limit = doubt
     return Check(check.code, "unsure", share, limit, facts=facts | {"against": name})
 
 
-def _short(tokens: Tokens, *, native: bool) -> tuple[str, float, float] | None:
-    """What says that answers hold more tokens than the server counted, by what share of its count, and the share allowed."""
-    if (more := tokens.words_where_both / tokens.server_where_both - 1) > TOKEN_GAP:
+def _doubt(tokens: Tokens, *, native: bool) -> tuple[str, float, float] | None:
+    """What speaks against the counts although server and client agree, by what share, and the share allowed: answers hold more
+    tokens than the server counted, or were sent in more parts than they have tokens, or nobody counted them."""
+    if (more := tokens.gaps.words / tokens.server_where_both) > TOKEN_GAP:
         return "words", more, TOKEN_GAP
-    if native and tokens.server_where_local:
-        more = tokens.local_where_both / tokens.server_where_local - 1
-        return ("encoded", more, REENCODED) if more > REENCODED else None
+    if native and tokens.server_where_local and tokens.local_where_both:
+        server, local = tokens.server_where_local, tokens.local_where_both
+        if (more := local / server - 1) > REENCODED:
+            return "encoded", more, REENCODED
+        if (more := server / local - 1) > REENCODED:
+            return "parts", more, REENCODED
+    if tokens.gaps.estimated > TOKEN_GAP:
+        return "estimate", tokens.gaps.estimated, TOKEN_GAP
     return None
 
 
@@ -210,11 +217,13 @@ def _count_gaps(tokens: Tokens, *, native: bool) -> dict[str, float]:
     server, stops = tokens.server_where_both, tokens.stops_where_both
     gaps: dict[str, float] = {}
     if tokens.events_where_both:
-        gaps["events"] = min(_gap(server, own, stops) for own in _by_events(tokens))
+        of_sums = min(_gap(server, own, stops) for own in _by_events(tokens))
+        gaps["events"] = max(of_sums, tokens.gaps.events / server)
     if native and tokens.server_where_local:
-        gaps["tokenizer"] = _gap(tokens.server_where_local, tokens.local_where_both, stops)
+        of_sums = _gap(tokens.server_where_local, tokens.local_where_both, stops)
+        gaps["tokenizer"] = max(of_sums, tokens.gaps.tokenizer / tokens.server_where_local)
         if tokens.events_where_both <= server <= tokens.local_where_both:
-            gaps["both"] = 0.0
+            gaps["both"] = tokens.gaps.both / server
     return gaps
 
 

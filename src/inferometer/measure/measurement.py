@@ -18,6 +18,7 @@ import numpy as np
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.backlog import Backlog, backlogs
 from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
+from inferometer.measure.count_gaps import CountGaps, count_gaps
 from inferometer.measure.delivery import Delivery, ItlMethod
 from inferometer.measure.dependence import binned, effective_size
 from inferometer.measure.distributions import Distributions, distributions
@@ -175,7 +176,7 @@ class LoadSeen:
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage. Whole
-    answers, which were not streamed, have no `events_where_both`.
+    answers, which were not streamed, have no `events_where_both`. `gaps`: what of the differences does not cancel out.
 
     `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived;
     `length_wait`: those whose TTFT says that they were held until they were whole, None: no such evidence.
@@ -200,6 +201,7 @@ class Tokens:
     local_where_both: int
     reasoning_where_local: int
     words_where_both: int
+    gaps: CountGaps
     chunk_tokens: Spread | None
     delivery: Delivery
     length_wait: LengthWait | None
@@ -439,6 +441,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
+    silent, stops = _silent_events(record, samples), record.finish_reason.are("stop")[samples.rows]
     return Tokens(
         count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
         by_source=by_source,
@@ -452,13 +455,21 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()) if samples.streamed else 0,
-        silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),
-        stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
+        silent_events_where_both=int(silent[usage].sum()),
+        stops_where_both=int(stops[usage].sum()),
         reasoning_where_both=int(counts.reasoning[usage].sum()),
         server_where_local=int(counts.server_output[both].sum()),
         local_where_both=int(counts.local_output[both].sum()),
         reasoning_where_local=int(counts.reasoning[both].sum()),
         words_where_both=int(record.text_words[samples.rows][usage].sum()),
+        gaps=count_gaps(
+            counts,
+            events.astype(np.float64),
+            silent,
+            record.text_words[samples.rows],
+            stops,
+            record.text_lossy[samples.rows],
+        ),
         chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
         delivery=samples.delivery,
         length_wait=length_wait(samples),

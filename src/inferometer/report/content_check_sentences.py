@@ -103,8 +103,8 @@ CONTENT: dict[str, Wording] = {
         "Token counts",
         "share",
         {
-            "unsure": "The answers have {value} more words than the server counted tokens; {limit} is accepted. No tokenizer "
-            "in use makes one token of two words: the server counts steps or events, or a part of its tokens.",
+            "unsure": "Answers have {value} more words than the server counted tokens in them; {limit} is accepted. No "
+            "tokenizer in use makes one token of two words: the server counts steps or events, or a part of its tokens.",
         },
         {"unsure": _BY_HAND},
         {("server", "words"): "Server: {server} tokens; words in the text: {words}."},
@@ -118,5 +118,29 @@ CONTENT: dict[str, Wording] = {
         },
         {"unsure": _BY_HAND},
         {("server", "tokenizer"): "Server: {server} tokens; the tokenizer: {tokenizer}."},
+    ),
+    "token_counts:parts": Wording(
+        "Token counts",
+        "share",
+        {
+            "unsure": "The server counted {value} more tokens than the model's own tokenizer finds in the answers; {limit} is "
+            "accepted, since a text that is encoded again may have fewer tokens than it was made of. It may send its tokens in "
+            "parts, and count those.",
+        },
+        {"unsure": _BY_HAND},
+        {("server", "tokenizer"): "Server: {server} tokens; the tokenizer: {tokenizer}."},
+    ),
+    "token_counts:estimate": Wording(
+        "Token counts",
+        "share",
+        {
+            "unsure": "Nobody counted {value} of the answers or of their tokens; up to {limit} is accepted. They were "
+            "estimated by their characters, and figures per token rest on that.",
+        },
+        {
+            "unsure": "Find out why these answers have no usage, or name the model's own tokenizer (--tokenizer PATH), which "
+            "counts them."
+        },
+        {("by_source",): "Answers counted by: {by_source}."},
     ),
 }
