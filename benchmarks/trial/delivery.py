@@ -61,6 +61,17 @@ def every(size: int) -> Proxy:
     return proxy
 
 
+def in_turn(size: int, apart_ms: float) -> Proxy:
+    """So many events are collected, and then sent one after the other, so far apart."""
+
+    def proxy(sent: Ints, random: np.random.Generator) -> Ints:
+        behind = np.arange(len(sent)) % size * round(apart_ms * MS)
+        found: Ints = np.maximum.accumulate(every(size)(sent, random) + behind)
+        return found
+
+    return proxy
+
+
 def by_bytes(size: int) -> Proxy:
     """A buffer of so many bytes is sent when it is full."""
     return every(max(1, size // EVENT_BYTES))
@@ -141,6 +152,9 @@ def defects() -> Iterator[Defect]:
         "every 3 events": every(3),
         "every 8 events": every(8),
         "every 25 events": every(25),
+        "every 2 events, sent 0.15 ms apart": in_turn(2, 0.15),
+        "every 8 events, sent 0.3 ms apart": in_turn(8, 0.3),
+        "every 25 events, sent 1 ms apart": in_turn(25, 1),
         "1 KiB buffer": by_bytes(1024),
         "4 KiB buffer": by_bytes(4096),
         "flushed every 20 ms": by_time(20),
@@ -159,8 +173,15 @@ def defects() -> Iterator[Defect]:
         yield in_record(name, family, through(whole, share), HELD, OPEN, quick=share == 0.1)
     name = "3 % of the answers, every 25 events"
     yield in_record(name, family, through(every(25), 0.03), HELD)
+    name = "3 % of the answers, every 25 events, sent 1 ms apart"
+    yield in_record(name, family, through(in_turn(25, 1), 0.03), HELD)
     name = "5 % of the answers held, then sent 1 ms apart"
     yield in_record(name, family, through(paced, 0.05), HELD)
 
 
-QUICK = ("two flushes, the last token apart", "every 8 events", "held, then sent 1 ms apart")
+QUICK = (
+    "two flushes, the last token apart",
+    "every 8 events",
+    "every 8 events, sent 0.3 ms apart",
+    "held, then sent 1 ms apart",
+)

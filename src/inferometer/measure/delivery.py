@@ -1,8 +1,9 @@
 """How the text of answers arrived: token by token, or in lumps that something on the way held back (draft 4.6.2, B.2.1).
 
-A chunk is what arrived together: the text events of one answer, each less than TOGETHER_NS after the one before it. The tokens
-of an answer are spread evenly over its events, so an answer of n tokens in e events has n / e tokens times the events of a
-chunk in it. One event of several tokens, and several events in one packet, are chunks alike.
+A chunk is what arrived together: the text events of one answer, each less than TOGETHER_NS after the one before it, or sent on
+one after the other by what had collected them (collected.py). The tokens of an answer are spread evenly over its events, so an
+answer of n tokens in e events has n / e tokens times the events of a chunk in it. One event of several tokens, and several
+events in one packet, are chunks alike.
 
 | an answer is | if                                                                                                       |
 | ------------ | -------------------------------------------------------------------------------------------------------- |
@@ -31,6 +32,7 @@ from typing import Literal
 
 import numpy as np
 
+from inferometer.measure.collected import collected
 from inferometer.measure.large_arrays import chosen, held_property, in_one, pieces, slices
 from inferometer.measure.record import Floats, Ints, Mask, counted
 from inferometer.measure.stats import percentile
@@ -90,6 +92,8 @@ class Chunks:
             steps = np.diff(self.arrivals[part.start : part.stop + 1])
             np.greater_equal(steps, TOGETHER_NS, out=found[part.start + 1 : part.stop + 1])
         found[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
+        for within in collected(self.arrivals, self.offsets):
+            found[within] = False
         return found
 
     @held_property
