@@ -28,7 +28,7 @@ from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TI
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, Part, RoleTime, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
-from inferometer.telemetry.machines.side_by_side import SideBySide
+from inferometer.telemetry.machines.side_by_side import LATE_S, LONGEST_OF_A_COUNTER_S, Patience, SideBySide
 from inferometer.telemetry.machines.terms import (
     COUNTERS,
     OURS,
@@ -70,7 +70,7 @@ def test_what_is_exposed_is_read_again(data: st.DataObject, term: str, label: st
     text.add(term, value, labels)
     (family,) = text_string_to_metric_families(str(text))
     assert [(sample.labels, sample.value) for sample in family.samples] == [(labels, value)]
-    if "\n" not in label and label.isprintable():
+    if "\n" not in label and label.isprintable() and term != "meter_age":  # which is of other readings
         (track,) = tracks_of(str(text)).of(term)
         assert list(track.values) == [value]
 
@@ -448,7 +448,7 @@ SECRETS = ("hunter2", "secret-dir", "corp-host", "bobs-office", "127.0.0.1")
 def test_what_others_read_of_a_failing_meter_are_fixed_words(spec: str) -> None:
     """Law: paths, arguments, what a command said and names of hosts stay on the meter's machine, where each is told once."""
     told: list[str] = []
-    (parts,) = opened([spec], patience_s=20.0, tell=told.append)
+    (parts,) = opened([spec], Patience(20.0), told.append)
     body = ""
     for _ in range(2):
         text = Text()
@@ -485,7 +485,7 @@ def test_two_meters_of_one_kind_are_told_apart() -> None:
     """Law: two wall meters are two meters."""
     text = Text()
     specs = [f"command:{sys.executable} -c 'print({watts})'" for watts in (10, 20)]
-    for part in opened(specs, patience_s=20.0):
+    for part in opened(specs, Patience(20.0)):
         part(text)
     found = tracks_of(str(text))
     assert {one.labels["meter"]: float(one.values[0]) for one in found.of("power")} == {
@@ -494,41 +494,99 @@ def test_two_meters_of_one_kind_are_told_apart() -> None:
     }
 
 
-def test_a_meter_that_hangs_holds_up_no_other_and_its_counter_is_not_taken_late() -> None:
-    """Law: a text waits so long and no longer; what comes later is in the next one, without what has to be of its instant."""
-    go, begun = threading.Event(), 0
-    quick = PowerReading("quick", "machine", "0", 5.0)
-    slow = PowerReading("slow", "machine", "0", 7.0, 11.0, "counter", 99.0)
+QUICK = PowerReading("quick", "machine", "0", 5.0)
+SLOW = PowerReading("slow", "machine", "0", 7.0, 11.0, "counter", 99.0)
 
-    class Waiting(Planted):
-        def read(self) -> tuple[PowerReading, ...]:
-            nonlocal begun
-            begun += 1
-            assert go.wait(20.0)
-            return (slow,)
 
-    def late(part: Part, found: Text) -> None:
-        found.add("meter_failed", 1, {"meter": "slow", "code": "timeout", "words": "late"})
+class Held(Planted):
+    """A meter that answers when it may, and counts how often it was asked."""
 
-    parts = [MeterPart("quick", lambda _: Planted([(quick,)] * 99)), MeterPart("slow", lambda _: Waiting([]))]
-    several = SideBySide(parts, late, patience_s=0.2)
+    def __init__(self) -> None:
+        super().__init__([])
+        self.go, self.asked = threading.Event(), 0
 
-    def body() -> str:
+    def read(self) -> tuple[PowerReading, ...]:
+        """Its reading, later."""
+        self.asked += 1
+        assert self.go.wait(20.0)
+        self.go.clear()
+        return (SLOW,)
+
+
+class Bench:
+    """A quick meter and one that is held, read together at times of our own."""
+
+    def __init__(self) -> None:
+        self.held, self.now, self.bodies = Held(), 0.0, list[str]()
+        self.patience = Patience(0.0)
+        parts = [
+            MeterPart("quick", lambda _: Planted([(QUICK,)] * 99)),
+            MeterPart("slow", lambda _: self.held),
+        ]
+        names = {id(part): part.name for part in parts}
+        self.read = SideBySide(parts, self.late, lambda one: names[id(one)], self.patience, lambda: self.now)
+
+    def late(self, part: Part, found: Text) -> None:
+        """What stands in a text for a part that has not answered."""
+        assert isinstance(part, MeterPart)
+        found.add("meter_failed", 1, {"meter": part.name, "code": "timeout", "words": "late"})
+
+    def body(self, at_s: float, patience_s: float) -> None:
+        """One text more, at a time and with a patience in s."""
+        self.now, self.patience.seconds = at_s, patience_s
         text = Text()
-        several(text)
-        return str(text)
+        self.read(text)
+        self.bodies.append(str(text))
 
-    bodies = [body(), body()]
-    assert begun == 1
-    go.set()
-    while len(bodies) < 99 and 'device="0",method="counter"' not in bodies[-1]:
-        bodies.append(body())
-    found = tracks_of(*bodies)
-    (watts,) = found.of("power", meter="quick")
-    assert len(watts.times) == len(bodies)
+    def let_go(self, at_s: float) -> None:
+        """The reading that is held ends; the next is held again."""
+        self.now = at_s
+        (reading,) = self.read.under_way
+        self.held.go.set()
+        reading.result(20.0)
+
+
+def test_a_meter_that_hangs_takes_no_reading_from_the_others() -> None:
+    """Law: what an earlier text left behind is not waited for, however patient a text is, and not asked again."""
+    bench = Bench()
+    bench.body(0.0, 0.2)
+    for second in range(1, 5):
+        bench.body(second, 3600.0)
+    found = tracks_of(*bench.bodies)
+    assert only(found, "power", meter="quick") == [5.0] * 5
+    (failed,) = found.of("meter_failed", meter="slow")
+    assert [int(one) // SECOND for one in failed.times] == [second for second in range(5) if second >= LATE_S]
+    assert bench.held.asked == 1
+    bench.held.go.set()
+
+
+@pytest.mark.parametrize("took", [0.75, LONGEST_OF_A_COUNTER_S, 1.5, 20.25])
+def test_what_a_meter_reads_late_stands_at_the_time_at_which_it_was_read(took: float) -> None:
+    """Law: in the middle of its reading, whichever text brings it; a counter only where that is its instant."""
+    bench = Bench()
+    bench.body(0.0, 0.2)
+    bench.let_go(took)
+    last = int(took) + 1
+    bench.body(last, 0.0)
+    found = tracks_of(*([bench.bodies[0]] + ["x 1\n"] * (last - 1) + [bench.bodies[1]]))
+    (power,) = found.of("power", meter="slow")
+    energy = next(iter(found.of("energy", meter="slow")), None)
+    assert power.values[0] == 7.0
+    assert power.times[0] == round(took / 2 * SECOND)
+    assert (energy is not None) == (took <= LONGEST_OF_A_COUNTER_S)
+    assert energy is None or energy.times[0] == power.times[0]
+    assert not found.of("meter_age")
+
+
+def test_a_text_that_waits_for_all_has_what_was_left_behind() -> None:
+    """Law: nothing that a meter still brings within its limit of time is lost at the end of a run."""
+    bench = Bench()
+    bench.body(0.0, 0.2)
+    bench.patience.for_all = True
+    threading.Timer(0.05, bench.held.go.set).start()
+    bench.body(1.0, 20.0)
+    found = tracks_of(*bench.bodies)
     assert only(found, "power", meter="slow") == [7.0]
-    assert not list(found.of("energy"))
-    assert len(only(found, "meter_failed", meter="slow")) == len(bodies) - 1
 
 
 def test_a_state_of_an_accelerator_is_terms() -> None:

@@ -72,6 +72,7 @@ def serve(
     from inferometer.telemetry.machines.agent import Agent
     from inferometer.telemetry.machines.local import LocalMachine
     from inferometer.telemetry.machines.meters import opened
+    from inferometer.telemetry.machines.side_by_side import Patience
 
     token, place = _token(token_env), f"[{host}]" if ":" in host else host
     if token is None and not is_loopback(f"http://{place}"):
@@ -83,7 +84,7 @@ def serve(
     except ValueError as wrong:
         raise click.UsageError(f"--power: {wrong}") from None
     roles = {"engine": list(processes)} if processes else {}
-    machine = LocalMachine(this_machine(), roles, opened(meters, tell=tell))
+    machine = LocalMachine(this_machine(), roles, opened(meters, Patience(), tell))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no meter's command is left behind
     with Agent(host, port, machine.text, token) as agent:
         say(f"readings of this machine: http://{place}:{agent.server_address[1]}/metrics (Ctrl-C ends)")

@@ -1,7 +1,8 @@
 """Accelerators and meters of power as parts of the readings of this machine.
 
 A meter that fails is told by its reason in place of a reading, as a sample of value 1: the record itself says why a figure is
-missing. It is tried again at the next reading, since one that answered once may do so again. All are read side by side.
+missing. It is tried again at the next reading, since one that answered once may do so again. Each is read on its own time
+(side_by_side.py).
 
 | the text is for      | words of a failure                                  | a wall meter's device |
 | -------------------- | --------------------------------------------------- | --------------------- |
@@ -19,7 +20,7 @@ from inferometer.telemetry import amd, nvidia
 from inferometer.telemetry.accelerators import Accelerators, AcceleratorState, this_machines_accelerators
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import Part
-from inferometer.telemetry.machines.side_by_side import PATIENCE_S, SideBySide
+from inferometer.telemetry.machines.side_by_side import Patience, SideBySide
 from inferometer.telemetry.power import http
 from inferometer.telemetry.power.meters import available, open_meter
 from inferometer.telemetry.power.readings import FailureCode, Meter, MeterFailed
@@ -101,8 +102,12 @@ def _add_failure(found: Text, meter: str, code: FailureCode, words: str) -> None
 
 def _add_lateness(part: Part, found: Text) -> None:
     if isinstance(part, MeterPart):
-        words = f"{part.name}: no answer in time; what comes late is taken with the next reading, but for counters"
+        words = f"{part.name}: no answer in time; what comes late is taken with a later reading"
         _add_failure(found, part.name, "timeout", words)
+
+
+def _meter_of(part: Part) -> str | None:
+    return part.name if isinstance(part, MeterPart) else None
 
 
 class AcceleratorPart:
@@ -147,10 +152,10 @@ def _share(percent: float | None) -> float | None:
 
 
 def opened(
-    meters: Sequence[str], patience_s: float = PATIENCE_S, tell: Callable[[str], None] | None = None
+    meters: Sequence[str], patience: Patience, tell: Callable[[str], None] | None = None
 ) -> Sequence[Part]:
-    """The accelerators and these meters, as one part; `auto` is each that this machine seems to have. `patience_s`: for all of
-    them together. `tell`: see MeterPart."""
+    """The accelerators and these meters, as one part; `auto` is each that this machine seems to have. `patience`: see
+    SideBySide. `tell`: see MeterPart."""
     named = [one for spec in meters for one in (available() if spec == AUTO else (spec,))]
     seen: Counter[str] = Counter()
     parts: list[Part] = [AcceleratorPart()]
@@ -158,7 +163,7 @@ def opened(
         kind = kind_of(spec)
         seen[kind] += 1
         parts.append(MeterPart(spec, open_meter, f"#{seen[kind]}" if seen[kind] > 1 else "", tell))
-    return [SideBySide(parts, _add_lateness, patience_s)]
+    return [SideBySide(parts, _add_lateness, _meter_of, patience)]
 
 
 def kind_of(spec: str) -> str:

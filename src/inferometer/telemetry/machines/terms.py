@@ -29,6 +29,7 @@
 | energy                        | counter | J since some start; the same labels                                      |
 | energy_range                  | level   | J after which that counter starts at 0 again; the same labels            |
 | meter_failed                  | level   | 1; `meter`, `code`, `words`: there is no reading, and why                |
+| meter_age                     | level   | s since that `meter` was read, where it was before this answer           |
 | clock                         | level   | s since the epoch by the machine's own clock, as it answered             |
 
 Names are families' (a counter's without `_total`). Those of node_exporter and of NVIDIA's DCGM exporter are from their
@@ -71,6 +72,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "energy": _METER[:3],
     "energy_range": _METER[:3],
     "meter_failed": ("meter", "code", "words"),
+    "meter_age": ("meter",),
 }
 _RANGES: Mapping[str, tuple[float, float]] = {
     "thermal_level": (0, 3),
@@ -79,6 +81,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "power": (0, LARGEST_W),
     "energy": (0, LARGEST_J),
     "energy_range": (0, LARGEST_J),
+    "meter_age": (-60, 3600),
 }
 
 
@@ -143,6 +146,7 @@ OURS = (
     _own("energy", "_joules", *_METER),
     _own("energy_range", "_joules", *_METER),
     _own("meter_failed", "", "meter", "code", "words"),
+    _own("meter_age", "_seconds", "meter"),
     _own("clock", "_seconds"),
 )
 """Our own names, which `inferometer telemetry serve` exposes and a run records of this machine."""

@@ -35,6 +35,7 @@ from inferometer.telemetry.metrics.exposition import HISTOGRAM, Labels
 from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.series import Endpoint, Ints, Series, Store
 from inferometer.telemetry.nvidia import throttle_reasons
+from inferometer.units import NS_PER_S
 
 THIS_MACHINE = "host://this-machine"
 """In place of a URL, of the machine that a run was made on."""
@@ -116,7 +117,7 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
         elif len(parts) > 1:
             left_out.add(f"{term}: no reading has all of its {len(parts)} parts")
     tracks += [one for track in tracks if track.term == "accelerator_reasons" for one in _by_reason(track)]
-    tracks = _all_reasons_at_all_times(tracks)
+    tracks = _all_reasons_at_all_times(_when_read(tracks))
     return MachineTracks(
         url=url,
         exporter=Counter(source for source, _ in known.values()).most_common(1)[0][0],
@@ -128,6 +129,26 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
         idle_until=_idle_until(endpoint, offset_ns),
         left_out=tuple(sorted(left_out)),
     )
+
+
+def _when_read(tracks: list[MachineTrack]) -> list[MachineTrack]:
+    """What was older than the text that it stands in, at the time at which it was read."""
+    ages = {one.labels["meter"]: one for one in tracks if one.term == "meter_age"}
+    return [
+        _aged(one, ages[one.labels["meter"]])
+        if one.term in ("power", "energy") and one.labels["meter"] in ages
+        else one
+        for one in tracks
+        if one.term != "meter_age"
+    ]
+
+
+def _aged(track: MachineTrack, age: MachineTrack) -> MachineTrack:
+    old, of = np.isin(track.times, age.times), np.isin(age.times, track.times)
+    times = track.times.copy()
+    times[old] -= np.rint(age.values[of] * NS_PER_S).astype(np.int64)
+    order = np.argsort(times, kind="stable")
+    return replace(track, times=times[order], values=track.values[order])
 
 
 def _idle_until(endpoint: Endpoint, offset_ns: int) -> int | None:

@@ -89,6 +89,8 @@ class Post(threading.Thread):
         phase: str | None = "baseline"
         while True:
             if isinstance(order, Finish):
+                if isinstance(self._fetcher, LocalSource):
+                    self._fetcher.comes_last()
                 self._scrape("final")
                 self._fetcher.close()
                 return
