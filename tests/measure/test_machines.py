@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,52 @@ def test_a_counter_that_began_anew_counts_from_nothing() -> None:
 def test_a_counter_whose_readings_do_not_enclose_the_span_is_not_known(seconds: list[int]) -> None:
     """Law: nothing is extrapolated."""
     assert grown(track("sent", {float(second): 1.0 for second in seconds}), BEGIN, END) is None
+
+
+class Counted(dict[str, str]):
+    """Labels that count how often one is looked up."""
+
+    looks = 0
+
+    def get(self, *key: Any) -> Any:
+        """As a dict."""
+        Counted.looks += 1
+        return super().get(*key)
+
+
+def looks_of(devices: int) -> int:
+    """How many labels are looked up to measure so many accelerators."""
+    terms = ("accelerator_busy", "accelerator_hertz", "accelerator_temperature", "accelerator_memory_used")
+    tracks = [
+        replace(made, labels=Counted(made.labels))
+        for term in terms
+        for number in range(devices)
+        for made in [track(term, {0.0: 0.5, 1.0: 0.5, 2.0: 0.5}, device=str(number))]
+    ]
+    Counted.looks = 0
+    assert len(machine_seen(machine(*tracks), 0, 2 * S).accelerators) == devices
+    return Counted.looks
+
+
+def test_the_work_is_in_proportion_to_the_accelerators() -> None:
+    """Law: each accelerator's readings are found without those of all others: an exporter may have thousands."""
+    assert looks_of(400) <= 11 * looks_of(40)
+
+
+@given(
+    labels=st.lists(st.tuples(*[st.sampled_from("ab")] * 3), min_size=1),
+    wanted=st.dictionaries(st.sampled_from("xy"), st.sampled_from("ab")),
+)
+def test_tracks_are_found_by_all_their_labels(
+    labels: list[tuple[str, str, str]], wanted: dict[str, str]
+) -> None:
+    """Law: those of the term that have each label, in their order."""
+    tracks = [track(term, {0.0: 1.0}, x=x, y=y) for term, x, y in labels]
+    plain = [
+        one for one in tracks if one.term == "a" and all(one.labels[key] == of for key, of in wanted.items())
+    ]
+    found = machine(*tracks).of("a", **wanted)
+    assert [id(one) for one in found] == [id(one) for one in plain]
 
 
 def test_gaps_that_touch_the_span_count_and_others_do_not() -> None:

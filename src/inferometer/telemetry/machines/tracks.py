@@ -18,8 +18,8 @@ have, are left out and named in `left_out`. What measures machines meets neither
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -69,14 +69,22 @@ class MachineTracks:
     tracks: tuple[MachineTrack, ...]
     idle_until: int | None = None
     left_out: tuple[str, ...] = ()
+    _by_label: Mapping[tuple[str, ...], Sequence[MachineTrack]] = field(init=False, repr=False, compare=False)
+    """The tracks by term, and by term, label and its value: thousands of devices have thousands of tracks a term."""
+
+    def __post_init__(self) -> None:
+        """Make the index."""
+        found: dict[tuple[str, ...], list[MachineTrack]] = defaultdict(list)
+        for one in self.tracks:
+            for key in ((one.term,), *((one.term, name, value) for name, value in one.labels.items())):
+                found[key].append(one)
+        object.__setattr__(self, "_by_label", dict(found))
 
     def of(self, term: str, **labels: str) -> list[MachineTrack]:
         """The tracks of a term that have these labels."""
-        return [
-            one
-            for one in self.tracks
-            if one.term == term and all(one.labels.get(name) == value for name, value in labels.items())
-        ]
+        keys: list[tuple[str, ...]] = [(term, *label) for label in labels.items()] or [(term,)]
+        fewest = min((self._by_label.get(key, ()) for key in keys), key=len)
+        return [one for one in fewest if all(one.labels.get(name) == value for name, value in labels.items())]
 
 
 def machine_tracks(store: Store, offset_ns: int) -> list[MachineTracks]:
@@ -90,10 +98,11 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
     if not known or not len(endpoint.times):
         return None
     groups: dict[tuple[str, Labels], dict[tuple[str, ...], list[Series]]] = defaultdict(dict)
-    gpus = _gpus(endpoint, known)
+    series = {family: list(endpoint.series(family)) for family in known}
+    gpus = _gpus([one for family, (_, name) in known.items() if "gpu" in name.keep for one in series[family]])
     left_out: set[str] = set()
     for family, (_, name) in known.items():
-        for one in endpoint.series(family):
+        for one in series[family]:
             labels = dict(one.labels)
             if one.family.kind == HISTOGRAM or not all(
                 labels.get(key) in of for key, of in name.where.items()
@@ -104,11 +113,11 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
             if lacking := [label for label in needed_labels(name.term) if not dict(kept).get(label)]:
                 left_out.add(f"{family}: no label for its {lacking[0]}")
                 continue
-            series, unusable = _scaled(one, name)
+            scaled, unusable = _scaled(one, name)
             if unusable:
                 left_out.add(f"{family}: values that are no reading")
             part = tuple(labels.get(label, "") for label in name.parts)
-            groups[name.term, kept].setdefault(part, []).append(series)
+            groups[name.term, kept].setdefault(part, []).append(scaled)
     tracks = []
     for (term, kept), parts in groups.items():
         times, values = _sum([_once(term, several) for several in parts.values()])
@@ -174,20 +183,18 @@ def _identity(labels: Mapping[str, str]) -> tuple[str, str, str]:
     return labels.get("gpu", ""), labels.get("Hostname", ""), labels.get("UUID", "")
 
 
-def _gpus(endpoint: Endpoint, known: Mapping[str, tuple[str, Name]]) -> dict[tuple[str, str, str], str]:
+def _gpus(series: Sequence[Series]) -> dict[tuple[str, str, str], str]:
     """What each GPU is called: its number, with its host if there are several, and which one it is of those that had that
     number there, as after an exchange. One that does not say whose it is, is the first of its number."""
-    found = {
-        _identity(dict(one.labels)): None
-        for family, (_, name) in known.items()
-        if "gpu" in name.keep
-        for one in endpoint.series(family)
-    }
+    found = {_identity(dict(one.labels)): None for one in series}
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for gpu, host, uuid in found:
+        if uuid:
+            alike[gpu, host].append(uuid)
     hosts = {host for _, host, _ in found if host}
     names: dict[tuple[str, str, str], str] = {}
     for gpu, host, uuid in found:
-        alike = [other for number, on, other in found if (number, on) == (gpu, host) and other]
-        number = alike.index(uuid) if uuid else 0
+        number = alike[gpu, host].index(uuid) if uuid else 0
         whose = f"{host}:{gpu}" if host and len(hosts) > 1 else gpu
         names[gpu, host, uuid] = f"{whose}#{number + 1}" if number and gpu else whose
     return names
