@@ -11,7 +11,7 @@ import pytest
 from inferometer.judge import checks
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
-from inferometer.measure.machines import Accelerator, Heat, MachineSeen
+from inferometer.measure.machine_figures import Accelerator, Heat, MachineSeen
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.telemetry.machines.tracks import THIS_MACHINE

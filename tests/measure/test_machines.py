@@ -99,6 +99,37 @@ def test_the_work_is_in_proportion_to_the_accelerators() -> None:
     assert looks_of(400) <= 11 * looks_of(40)
 
 
+@given(factor=st.floats(0.1, 1000.0), cores=st.integers(1, 300))
+def test_no_more_is_in_use_than_there_is(factor: float, cores: int) -> None:
+    """Law: processors beyond those of the machine, time beyond all time and memory beyond the whole are unknown, and named."""
+    there = dict.fromkeys(map(float, range(31)), float(cores))
+    found = machine_seen(
+        machine(
+            track("cores", there),
+            track("cpu_seconds", ticks(factor * cores), mode="user"),
+            track("process_cpu", ticks(factor * cores), role="engine"),
+            track("stalled_seconds", ticks(factor), resource="memory", kind="some"),
+            track("memory_total", there),
+            track("memory_available", {second: factor * of for second, of in there.items()}),
+            track("accelerator_memory_total", there, device="0"),
+            track(
+                "accelerator_memory_used", {second: factor * of for second, of in there.items()}, device="0"
+            ),
+        ),
+        BEGIN,
+        END,
+    )
+    assert found.cores is not None
+    assert found.memory is not None
+    figures = [found.cores.busy, found.cores.busiest, found.roles[0].cores, found.stalls[0].some]
+    levels = [found.memory.least_available, found.accelerators[0].memory_most]
+    if not 1.2 < factor < 1.3:
+        assert all((one is None) == (factor > 1.25) for one in figures)
+    assert all((one is None) == (factor > 1) for one in levels)
+    assert (not found.left_out) == (factor <= 1)
+    assert found.cores.of == cores
+
+
 @given(
     labels=st.lists(st.tuples(*[st.sampled_from("ab")] * 3), min_size=1),
     wanted=st.dictionaries(st.sampled_from("xy"), st.sampled_from("ab")),

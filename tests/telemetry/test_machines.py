@@ -30,6 +30,7 @@ from inferometer.telemetry.machines.local import LocalMachine, Part, RoleTime, s
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
 from inferometer.telemetry.machines.side_by_side import LATE_S, LONGEST_OF_A_COUNTER_S, Patience, SideBySide
 from inferometer.telemetry.machines.terms import (
+    BY_FAMILY,
     COUNTERS,
     OURS,
     SOURCES,
@@ -85,7 +86,9 @@ def test_a_reading_that_is_not_there_has_no_line() -> None:
 @pytest.mark.parametrize("family", sorted(name.family for names in SOURCES.values() for name in names))
 def test_a_series_without_the_labels_that_it_needs_is_left_out_and_named(family: str) -> None:
     """Law: of every name that is known, a line without any label gives a track that needs none, or is named."""
-    found = tracks_of(f"# TYPE {family} gauge\n{family} 1\n")
+    _, name = BY_FAMILY[family]
+    value = max(1.0, value_range(name.term)[0]) / name.scale
+    found = tracks_of(f"# TYPE {family} gauge\n{family} {value}\n")
     for track in found.tracks:
         assert set(needed_labels(track.term)) <= track.labels.keys()
     assert found.tracks or found.left_out[0].startswith(f"{family}: no label for its ")
@@ -102,6 +105,40 @@ def test_a_value_that_is_no_reading_is_left_out_and_named() -> None:
         "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION: values that are no reading",
         "inferometer_host_thermal_level: values that are no reading",
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "inferometer_host_cores 0",
+        "inferometer_host_cores -8",
+        "inferometer_host_speed_limit_ratio 41",
+        'inferometer_host_cpu_hertz{which="highest"} 3.2e15',
+        "node_cpu_scaling_frequency_hertz 0",
+        "node_thermal_zone_temp 61000",
+        "node_hwmon_temp_celsius -273.1",
+        'node_cpu_seconds{cpu="0",mode="user"} -3',
+        "node_memory_MemTotal_bytes -1",
+        'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980000000',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 2147483632',
+    ],
+)
+def test_what_no_processor_can_show_is_left_out_and_named(line: str) -> None:
+    """Law: counts, frequencies, shares and temperatures have the limits of what is built."""
+    found = tracks_of(f"{line}\n")
+    assert not found.tracks
+    assert found.left_out == (f"{line.partition('{')[0].split()[0]}: values that are no reading",)
+
+
+def test_processors_are_as_many_as_an_exporter_lists() -> None:
+    """Law: unless it says itself how many there are, or lists none by itself."""
+    typed = "# TYPE node_cpu_seconds_total counter\n"
+    listed = typed + "".join(
+        f'node_cpu_seconds_total{{cpu="{one}",mode="{mode}"}} 5\n' for one in "012" for mode in "ab"
+    )
+    assert only(tracks_of(listed), "cores") == [3.0]
+    assert only(tracks_of(listed + "inferometer_host_cores 64\n"), "cores") == [64.0]
+    assert not tracks_of(typed + 'node_cpu_seconds_total{mode="user"} 5\n').of("cores")
 
 
 @pytest.mark.parametrize("watts", [-500, 140737488355328])

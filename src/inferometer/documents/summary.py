@@ -21,7 +21,7 @@ from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.length_cost import LengthGroup
 from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight
-from inferometer.measure.machines import MachineSeen
+from inferometer.measure.machine_figures import MachineSeen
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
 from inferometer.measure.server import Server

@@ -20,7 +20,7 @@ from inferometer.measure.load import (
     lateness_ms,
     parts_ns,
 )
-from inferometer.measure.machines import MachineSeen
+from inferometer.measure.machine_figures import MachineSeen
 from inferometer.measure.measurement import Measurement, Requests, Tokens
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe

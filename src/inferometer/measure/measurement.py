@@ -52,7 +52,8 @@ from inferometer.measure.load import (
     spans,
     tokens_in_flight,
 )
-from inferometer.measure.machines import MachineSeen, machines_seen
+from inferometer.measure.machine_figures import MachineSeen
+from inferometer.measure.machines import machines_seen
 from inferometer.measure.record import Floats, Record, counted
 from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen

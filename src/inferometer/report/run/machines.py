@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inferometer.documents.results import Axis, Series
 from inferometer.documents.summary import Summary
 from inferometer.measure.energy_figure import EnergyFigure
-from inferometer.measure.machines import Accelerator, FailedMeter, MachineSeen
+from inferometer.measure.machine_figures import Accelerator, FailedMeter, MachineSeen
 from inferometer.measure.series import RunSeries
 from inferometer.report.charts import Chart
 from inferometer.report.figures import clean, figure, share

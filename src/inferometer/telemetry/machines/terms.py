@@ -48,6 +48,10 @@ OWN, NODE, DCGM = "inferometer", "node_exporter", "dcgm-exporter"
 PREFIX = "inferometer_host_"
 """Of our own names: PREFIX and the term, with its unit where exporters write one."""
 
+_HIGHEST_HZ = 2e10
+"""Twice what any processor has reached."""
+_COLDEST, _HOTTEST = -100.0, 250.0
+"""Degrees Celsius. Sensors that are not connected show less, and no chip works beyond."""
 LARGEST = 1e18
 """Beyond it a number is one that an exporter writes where it has none."""
 COUNTERS = frozenset(
@@ -75,7 +79,17 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "meter_age": ("meter",),
 }
 _RANGES: Mapping[str, tuple[float, float]] = {
+    "cores": (1, 1e6),
+    "cpu_hertz": (1e5, _HIGHEST_HZ),
+    "speed_limit": (0, 1),
+    "governor": (0, 1),
+    "temperature": (_COLDEST, _HOTTEST),
     "thermal_level": (0, 3),
+    "accelerator": (0, 1),
+    "accelerator_hertz": (0, _HIGHEST_HZ),
+    "accelerator_memory_hertz": (0, _HIGHEST_HZ),
+    "accelerator_temperature": (_COLDEST, _HOTTEST),
+    "accelerator_throttled": (0, 1),
     "accelerator_reasons": (0, 2**53),
     "accelerator_busy": (0, 1),
     "power": (0, LARGEST_W),
@@ -92,7 +106,7 @@ def needed_labels(term: str) -> tuple[str, ...]:
 
 def value_range(term: str) -> tuple[float, float]:
     """The least and the largest value that a reading of the term can have; any other number is no reading."""
-    return _RANGES.get(term, (-LARGEST, LARGEST))
+    return _RANGES.get(term, (0, LARGEST))
 
 
 @dataclass(frozen=True, slots=True)

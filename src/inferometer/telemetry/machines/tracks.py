@@ -18,7 +18,7 @@ have, are left out and named in `left_out`. What measures machines meets neither
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -39,6 +39,7 @@ from inferometer.units import NS_PER_S
 
 THIS_MACHINE = "host://this-machine"
 """In place of a URL, of the machine that a run was made on."""
+SPENT = "cpu_seconds"
 NO_REASON = "none"
 """In place of a reason, of an accelerator that says which hold and never gave one."""
 
@@ -125,6 +126,9 @@ def _tracks(url: str, endpoint: Endpoint, offset_ns: int) -> MachineTracks | Non
             tracks.append(MachineTrack(term, dict(kept), times - offset_ns, values))
         elif len(parts) > 1:
             left_out.add(f"{term}: no reading has all of its {len(parts)} parts")
+    tracks += _processors(
+        tracks, {part for (term, _), parts in groups.items() if term == SPENT for part in parts}
+    )
     tracks += [one for track in tracks if track.term == "accelerator_reasons" for one in _by_reason(track)]
     tracks = _all_reasons_at_all_times(_when_read(tracks))
     return MachineTracks(
@@ -158,6 +162,16 @@ def _aged(track: MachineTrack, age: MachineTrack) -> MachineTrack:
     times[old] -= np.rint(age.values[of] * NS_PER_S).astype(np.int64)
     order = np.argsort(times, kind="stable")
     return replace(track, times=times[order], values=track.values[order])
+
+
+def _processors(tracks: Sequence[MachineTrack], parts: Collection[tuple[str, ...]]) -> list[MachineTrack]:
+    """How many processors there are, by those that an exporter lists, where it does not say so itself."""
+    if any(one.term == "cores" for one in tracks) or not all(part and all(part) for part in parts):
+        return []
+    spent = [one for one in tracks if one.term == SPENT]
+    return [
+        MachineTrack("cores", {}, one.times, np.full(len(one.times), float(len(parts)))) for one in spent[:1]
+    ]
 
 
 def _idle_until(endpoint: Endpoint, offset_ns: int) -> int | None:
