@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import jsonschema
@@ -15,7 +16,7 @@ from sample_runs import invalid_summary, valid_summary
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.exports import llmd
-from inferometer.exports.exported_run import ExportedRun
+from inferometer.exports.exported_run import ExportedRun, period_of
 from inferometer.exports.formats import Wanted
 
 
@@ -75,6 +76,22 @@ def test_figures_are_those_of_the_summary() -> None:
     assert found.latency.time_to_first_token.p99p9 == ttft.p99_9
     assert found.throughput.output_token_rate.mean == summary.throughput.output_tok_s
     assert (found.requests.total, found.requests.failures) == (summary.requests.sent, summary.requests.failed)
+
+
+def test_the_times_of_a_run_are_those_of_the_clock_that_it_was_made_by(run: ExportedRun) -> None:
+    """Law: a duration is that between the start and the end beside it, and no point lies outside of them, however long the
+    simulated time was; what was simulated says so in the first words."""
+    summary, period = run.summary, period_of(run.summary)
+    assert summary.run.simulated
+    assert summary.run.ended is not None
+    found = llmd.report(summary)
+    start, end = (datetime.fromisoformat(one) for one in (summary.run.started, summary.run.ended))
+    assert found.run.time.duration == f"PT{(end - start).total_seconds():.3f}S"
+    assert (period.start_ns, period.end_ns) == tuple(
+        round(at.timestamp() * 1000) * 1_000_000 for at in (start, end)
+    )
+    assert "simulated" in found.run.description
+    assert found.results.observability.inferometer.measured_phase_s == summary.window.duration_s
 
 
 def test_what_is_undefined_is_absent(summary: Summary) -> None:

@@ -13,7 +13,7 @@ No format leaves the marks out: whoever finds a figure in a table or on a dashbo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from inferometer.documents.summary import Summary
@@ -79,23 +79,38 @@ def marks_of(summary: Summary) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The measured phase; ns since the epoch."""
+    """The measured phase, or a whole simulation; ns since the epoch."""
 
     start_ns: int
     end_ns: int
 
 
 def period_of(summary: Summary) -> Period:
-    """The measured phase on the wall clock; of a run without one, its start alone. Raises RecordError for damaged times."""
+    """The measured phase on the wall clock; of a run without one, its start alone; of a simulated run, whose phases have no
+    place on that clock, from its start to its end. Raises RecordError for damaged times."""
+    run, window = summary.run, summary.window
+    if run.simulated:
+        start = _instant(run.started)
+        return Period(_ns(start), _ns(start if run.ended is None else _instant(run.ended)))
+    start = _instant(window.start or run.started)
+    return Period(_ns(start), _ns(start + timedelta(seconds=window.duration_s or 0.0)))
+
+
+def whole_duration(summary: Summary) -> timedelta | None:
+    """From the run's start to its end on the wall clock; None: it has no end. Raises RecordError for damaged times."""
+    run = summary.run
+    return None if run.ended is None else _instant(run.ended) - _instant(run.started)
+
+
+def _instant(text: str) -> datetime:
     try:
-        start = datetime.fromisoformat(summary.window.start or summary.run.started)
+        found = datetime.fromisoformat(text)
     except ValueError as cause:
-        raise RecordError(f"the run's start is no time: {cause}") from cause
-    end = start + timedelta(seconds=summary.window.duration_s or 0.0)
-    return Period(_ns(start), _ns(end))
+        raise RecordError(f"the run's start or end is no time: {cause}") from cause
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _ns(instant: datetime) -> int:
     """Microseconds are exact in integers; a float of seconds would round."""
-    epoch = datetime(1970, 1, 1, tzinfo=instant.tzinfo)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return (instant - epoch) // timedelta(microseconds=1) * (NS_PER_S // 1_000_000)

@@ -5,7 +5,7 @@ verdict and closes most objects to further ones, so the verdict stands where fre
 
 | member                               | holds                                                                  |
 | ------------------------------------ | ---------------------------------------------------------------------- |
-| `run.description`                    | begins with the verdict                                                |
+| `run.description`                    | begins with the verdict, and says if the run was simulated             |
 | `run.keywords`                       | `verdict:INVALID`, `reason:lateness` ..., `simulated`, `interrupted`   |
 | `results.observability.inferometer`  | the verdict with its reasons in words, and the definition of each metric |
 
@@ -27,7 +27,7 @@ from inferometer.documents.part import to_data, to_json
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import Reason
 from inferometer.documents.workload import Lengths
-from inferometer.exports.exported_run import ExportedRun, marks_of
+from inferometer.exports.exported_run import ExportedRun, marks_of, whole_duration
 from inferometer.exports.formats import Wanted
 from inferometer.measure.server import Level
 from inferometer.metrics.catalogue import RATES
@@ -61,7 +61,7 @@ class Statistics(_Part, frozen=True, rename={"p99_9": "p99p9"}):
 
 
 class RunTime(_Part, frozen=True):
-    """ISO 8601 instants and duration."""
+    """ISO 8601 instants, and the time between them."""
 
     start: str
     end: str | None = None
@@ -216,13 +216,15 @@ class Observed(_Part, frozen=True):
 
 
 class Judgement(_Part, frozen=True):
-    """What decides whether the report's figures may be believed, and what each of them means."""
+    """What decides whether the report's figures may be believed, and what each of them means. `measured_phase_s`: from
+    its first request to its last answer; of a simulated run in the time of the simulation."""
 
     verdict: str
     reasons: tuple[Reason, ...]
     simulated: bool
     interrupted: bool
     definitions: Mapping[str, str]
+    measured_phase_s: float | None = None
 
 
 class Observability(_Part, frozen=True):
@@ -268,14 +270,15 @@ def report(summary: Summary) -> BenchmarkReport:
 
 def _run(summary: Summary) -> RunPart:
     marks, run = marks_of(summary), summary.run
-    seconds = summary.window.duration_s
+    took = whole_duration(summary)
+    made = "simulated, no server was measured: " if run.simulated else ""
     flags = [
         word for word, given in (("simulated", run.simulated), ("interrupted", run.interrupted)) if given
     ]
     return RunPart(
         uid=marks.run,
-        time=RunTime(run.started, run.ended, None if seconds is None else f"PT{seconds:.9f}S"),
-        description=f"{marks.verdict}: {marks.name}, {marks.model or 'model not known'}",
+        time=RunTime(run.started, run.ended, None if took is None else f"PT{took.total_seconds():.3f}S"),
+        description=f"{marks.verdict}: {made}{marks.name}, {marks.model or 'model not known'}",
         keywords=(
             "inferometer",
             f"verdict:{marks.verdict}",
@@ -302,7 +305,12 @@ def _scenario(summary: Summary) -> Scenario:
         url=sut.url,
     )
     digest = hashlib.sha256(msgspec.json.encode(system)).hexdigest()
-    component = Component(Metadata(digest, SUT, "the system under test, as declared"), system, Native())
+    what = (
+        "a model of a system; none was measured"
+        if summary.run.simulated
+        else "the system under test, as declared"
+    )
+    component = Component(Metadata(digest, SUT, what), system, Native())
     return Scenario((component,), _load(summary))
 
 
@@ -369,6 +377,7 @@ def _results(summary: Summary) -> Results:
         run.simulated,
         run.interrupted,
         summary.definitions,
+        summary.window.duration_s,
     )
     return Results(RequestPerformance(aggregate), Observability(judgement, _observed(summary)))
 
