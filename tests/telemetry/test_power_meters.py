@@ -210,7 +210,7 @@ def test_documented_wall_meters_are_read(answer: dict[str, object]) -> None:
     """Shelly's two generations and Tasmota, by the path of their power; the path is not sent."""
     with scripted(served(json.dumps(answer["body"]).encode())) as peer:
         meter = HttpMeter(f"http://127.0.0.1:{peer.port}{answer['url']}")
-        expected = PowerReading("http", "machine", "127.0.0.1", watts=answer["watts"])  # type: ignore[arg-type]  # of JSON
+        expected = PowerReading("http", "machine", f"127.0.0.1:{peer.port}", watts=answer["watts"])  # type: ignore[arg-type]  # of JSON
         assert meter.read() == meter.read() == (expected,)
         meter.close()
     assert [seen.target for seen in peer.seen] == [str(answer["url"]).partition("#")[0]] * 2

@@ -36,6 +36,7 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
         *_traffic(one),
         *_processes(one),
         *(row for energy in one.energy for row in _energy(energy)),
+        *_several_plugs(one),
         *((f"Meter {clean(failed.meter)}: no reading", _why(failed)) for failed in one.failed_meters),
         *(("Left out", clean(words)) for words in one.left_out),
     ]
@@ -44,7 +45,9 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
 def _energy(one: EnergyFigure) -> Iterator[tuple[str, str]]:
     """Energy with its method and validity, the power while idle, and what a token took."""
     devices = f"{len(one.devices)} devices" if len(one.devices) > 1 else clean(one.devices[0])
-    what = f"{clean(one.meter)}, {_SCOPES[one.scope]} ({devices})"
+    kind = _kind(one)
+    scope = _BEHIND.get(kind, _SCOPES[one.scope]) if one.scope == "machine" else _SCOPES[one.scope]
+    what = f"{clean(one.meter)}, {scope}" + ("" if kind == "command" else f" ({devices})")
     if one.joules is None or one.method is None:
         yield f"Energy by {what}", f"none: {_REASONS.get(one.reason or '', one.reason or 'unknown')}"
         return
@@ -75,11 +78,28 @@ def _energy(one: EnergyFigure) -> Iterator[tuple[str, str]]:
             yield name, f"{figure(ratio.value)} {unit}{known}"
 
 
+def _kind(one: EnergyFigure) -> str:
+    """Of its meter, which is numbered from the second of a kind on."""
+    return one.meter.partition("#")[0]
+
+
+def _several_plugs(one: MachineSeen) -> Iterator[tuple[str, str]]:
+    """What the energies of several wall meters are of, for none is that of all."""
+    plugs = [energy.meter for energy in one.energy if energy.scope == "machine" and _kind(energy) in _BEHIND]
+    if len(plugs) > 1:
+        yield (
+            f"Of {clean(', '.join(sorted(plugs)))}",
+            "each is of what is behind that meter alone, and so is its energy per token; they are not added up",
+        )
+
+
+_BEHIND = {"http": "everything behind its plug", "command": "everything behind what the command reads"}
+"""The scope `machine` by kind of meter."""
 _SCOPES = {
     "accelerator": "accelerators",
     "package": "processor packages",
     "memory": "memory of processors",
-    "machine": "the whole machine",
+    "machine": "the platform",
     "other": "a part of a package",
 }
 _METHODS = {

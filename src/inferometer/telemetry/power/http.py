@@ -43,7 +43,7 @@ _CODES: dict[str, FailureCode] = {"timeout": "timeout", "too_large": "malformed"
 
 
 class HttpMeter:
-    """See Meter. One device, named by the URL's host. Raises ValueError for a URL that is none."""
+    """See Meter. One device, named by the URL's host, with its port if it has one. Raises ValueError for a URL that is none."""
 
     name = NAME
 
@@ -51,7 +51,7 @@ class HttpMeter:
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname or not parts.netloc.isascii():
             raise ValueError("not a URL of http or https with a host")
-        self._host = parts.hostname
+        self._host, self._device = parts.hostname, parts.netloc.rpartition("@")[2]
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if not self._target.isascii() or not self._target.isprintable() or " " in self._target:
             raise ValueError("path and query have to be percent-encoded")
@@ -73,7 +73,7 @@ class HttpMeter:
             code = _CODES.get(failure.reason, "vanished")
             raise MeterFailed(NAME, code, f"{self._host}: {failure}") from None
         watts = self._watts(answer)
-        return (PowerReading(NAME, "machine", self._host, watts=watts, method="power"),)
+        return (PowerReading(NAME, "machine", self._device, watts=watts, method="power"),)
 
     def close(self) -> None:
         """See Meter."""
