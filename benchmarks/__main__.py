@@ -37,6 +37,7 @@ from benchmarks import (
     server_metrics,
     simulated,
     traces,
+    transports,
     trial,
 )
 from benchmarks.busy import Others
@@ -54,6 +55,7 @@ ALL: dict[str, Benchmark] = {
     "one-token": loads.one_token,
     "tls-500": loads.tls,
     "open-loop": loads.open_loop,
+    "transports": transports.transports,
     "start": costs.start,
     "report": costs.report,
     "memory": costs.memory,
@@ -83,6 +85,7 @@ ONCE = frozenset(
         "start",
         "memory",
         "peers",
+        "transports",
         "trace-start",
         "histogram-accuracy",
         "metrics-hour",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,16 @@ def command_for(server: Server, out: Path, *flags: str) -> list[str]:
     return [str(COMMAND), "run", "--url", server.url, *COUNTING, *trust, *flags, *output]
 
 
-def measure(server: Server, core: int | None, out: Path, *flags: str) -> Run:
-    """Run it to its end. Raises RuntimeError with its words if it came to no summary."""
+def measure(
+    server: Server, core: int | None, out: Path, *flags: str, env: Mapping[str, str] | None = None
+) -> Run:
+    """Run it to its end, in this environment or ours. Raises RuntimeError with its words if it came to no summary."""
     command = command_for(server, out, *flags)
     before = set(out.iterdir()) if out.exists() else set()
     with on_core(core):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        )
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     if process.returncode not in JUDGED:
         raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}\n{stderr.strip()}")
