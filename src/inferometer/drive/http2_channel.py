@@ -32,7 +32,8 @@ from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import EARLY, EARLY_NS
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
-from inferometer.protocol.http2_client import End, Event, Failed, Fields, Head, Http2Client, Stream
+from inferometer.protocol.http2_client import End, Event, Failed, Head, Http2Client, Stream
+from inferometer.protocol.http2_fields import Fields
 
 _OUTCOMES = {"reset": Outcome.RESET, "malformed": Outcome.BAD_HTTP, "too_large": Outcome.TOO_LARGE}
 _END_OF_FIELD = b"\n"

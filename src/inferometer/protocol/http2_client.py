@@ -8,6 +8,9 @@ h2 keeps the state. The body of an answer bypasses it:
 | declares no Content-Length                                      | DATA frame in its place where it ends the stream           |
 | DATA on a stream that we have reset                             | nobody: it was on its way (5.1)                            |
 | DATA that contradicts the head, or comes before it              | nobody: that stream is reset, the others go on (8.1.1)     |
+| HEADERS and CONTINUATION                                        | decoded here, with h2's table; h2 gets a head that says    |
+|                                                                 | 200, and of one that is malformed nothing: that stream is  |
+|                                                                 | reset, the others go on (8.1.1)                            |
 | GOAWAY                                                          | `closing`, and the streams that it says are not begun      |
 | any other                                                       | h2, whole                                                  |
 
@@ -28,7 +31,7 @@ What ends one stream or all is a `Failed` each, and nothing is raised:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,10 +39,11 @@ from h2 import events as h2_events
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.exceptions import DenialOfServiceError, ProtocolError
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
-from hpack import NeverIndexedHeaderTuple
+from hpack import HPACKError, NeverIndexedHeaderTuple, OversizedHeaderListError
 
+from inferometer.protocol.http2_fields import Fields, body_length, check_trailers, read_response
 from inferometer.protocol.http2_frames import (
     ACK,
     CONTINUATION,
@@ -54,13 +58,14 @@ from inferometer.protocol.http2_frames import (
     MOST_HEADERS,
     MOST_WINDOW,
     PADDED,
-    PUSH_PROMISE,
     RST_STREAM,
     SETTINGS,
     STREAM_BITS,
+    UNREADABLE,
     WINDOW_UPDATE,
     Patience,
     PeerFault,
+    fragment_of,
     frame,
     goaway,
     name_of,
@@ -79,14 +84,11 @@ DETAIL = 100
 """Characters kept of what a peer adds to its GOAWAY."""
 _FIRST_FRAME = 267
 """Bytes of a SETTINGS frame with every setting that there is, and some: the first frame of a server."""
-_OF_CONNECTION = frozenset(
-    {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
-)
+_OK = b"\x88"
+"""`:status: 200` of the static table, which changes no other."""
 _NAMES = {DATA: "DATA", HEADERS: "HEADERS", RST_STREAM: "RST_STREAM", WINDOW_UPDATE: "WINDOW_UPDATE"}
 
 Why = Literal["unbegun", "reset", "malformed", "too_large"]
-Fields = Sequence[tuple[bytes, bytes]]
-"""Header fields in order, names in lower case, pseudo-header fields first."""
 
 
 class Stream:
@@ -144,19 +146,19 @@ Event = Stream | Head | End | Failed
 
 
 class Http2Client:
-    """One connection, with `most` streams at once at most.
+    """One connection, with `most` streams at once at most. `give_back`: bytes after which windows are opened again.
 
     `outgoing`: bytes to be sent, the owner of the request they belong to, and whether it ends with them. `streams`: by number.
     `fault`: why the connection is of no more use, if that is the peer's doing. `leave`: the GOAWAY that has come, in words.
     `closing`: no further request. `changed`: `places` or `closing` may be others than before.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, give_back: int = GIVE_BACK) -> None:
         self.outgoing: list[tuple[bytes, Any, bool]] = []
         self.streams: dict[int, Stream] = {}
         self.fault = self.leave = ""
         self.closing = self.changed = False
-        self._most = most
+        self._most, self._return_at = most, give_back
         self._greeted = False
         self._highest = 0
         self._events: list[Event] = []
@@ -164,7 +166,9 @@ class Http2Client:
         self._wanted = 0  # bytes that it takes to go on with what is held
         self._current: Stream | None = None  # whose frame is being handed on, with `_left` bytes to come
         self._left = self._ends = 0
-        self._block = self._block_bytes = 0  # inside a block of headers, and how much there is of it
+        self._block = self._block_bytes = 0  # the stream of a block of headers, and how much there is of it
+        self._block_ends = False  # its stream ends with it
+        self._fragments: list[bytes] = []
         self._blocked: dict[int, Stream] = {}  # streams whose body waits for a window
         self._dropped: dict[int, None] = {}
         self._taken = 0
@@ -243,15 +247,13 @@ class Http2Client:
             self._flush()
             self.outgoing.append((goaway(0, cause.code), None, False))
             self._break(f"{cause} ({cause.code.name})", "too_large" if cause.too_large else "malformed")
-        except DenialOfServiceError:
-            self._break(f"a header list of more than {MOST_HEADERS} bytes", "too_large")
         except ProtocolError as cause:
             self._break(words_of(cause), "malformed")
         except Exception as cause:
             self._break(f"{type(cause).__name__}: {cause}", "malformed")
         if self._patience.spent and events:
             self._patience.gain(sum(len(one.parts) if one.__class__ is Stream else 1 for one in events))
-        if self._taken >= GIVE_BACK:
+        if self._taken >= self._return_at:
             self._give_back()
         if self._asked:
             self._asked = False
@@ -337,8 +339,7 @@ class Http2Client:
 
     def _ended(self, stream: Stream) -> None:
         """The last frame of a body has bypassed h2, which has to know that the stream has ended."""
-        self._asked = True
-        self._h2.receive_data(frame(DATA, END_STREAM, stream.number))
+        self._tell_h2(DATA, True, stream.number)
         self._finish(stream)
 
     def _whole(self, kind: int, flags: int, number: int, data: bytes) -> None:
@@ -353,20 +354,74 @@ class Http2Client:
                 raise PeerFault(ErrorCodes.PROTOCOL_ERROR, words)
             if kind == DATA and self._withheld(flags, number, data[HEAD_BYTES:]):
                 return
-        if kind in (HEADERS, PUSH_PROMISE, CONTINUATION):
-            self._block_bytes += len(data)
-            if self._block_bytes > MOST_BLOCK:
-                words = f"a header block of more than {MOST_BLOCK} bytes"
-                raise PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, words, too_large=True)
-            self._block = not flags & END_HEADERS
-            if not self._block:
-                self._block_bytes = 0
+        if kind in (HEADERS, CONTINUATION) or self._block:
+            self._part_of_block(kind, flags, number, data)
+            return
         self._asked = True
         found = self._h2.receive_data(data)
-        if kind not in (DATA, HEADERS) or not found:
+        if kind != DATA or not found:
             self._patience.spend()
         for event in found:
             self._on(event)
+
+    def _part_of_block(self, kind: int, flags: int, number: int, data: bytes) -> None:
+        """HEADERS and CONTINUATION. Nothing may come between the parts of a block (6.10)."""
+        if kind != (CONTINUATION if self._block else HEADERS) or not number or self._block not in (0, number):
+            words = (
+                "a header block that another frame interrupts"
+                if self._block
+                else "a header block that none begins"
+            )
+            raise PeerFault(ErrorCodes.PROTOCOL_ERROR, words)
+        self._block_bytes += len(data)
+        if self._block_bytes > MOST_BLOCK:
+            words = f"a header block of more than {MOST_BLOCK} bytes"
+            raise PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, words, too_large=True)
+        payload = data[HEAD_BYTES:]
+        if kind == HEADERS:
+            self._block, self._block_ends = number, bool(flags & END_STREAM)
+            payload = fragment_of(flags, payload)
+        self._fragments.append(payload)
+        if flags & END_HEADERS:
+            block, self._fragments = b"".join(self._fragments), []
+            self._block = self._block_bytes = 0
+            self._headers(number, self._decoded(block), ends=self._block_ends)
+
+    def _decoded(self, block: bytes) -> Fields:
+        """The fields of a whole block. Whoever they are for, the table takes part in it (4.3)."""
+        try:
+            return [(bytes(name), bytes(value)) for name, value in self._h2.decoder.decode(block, raw=True)]
+        except OversizedHeaderListError:
+            words = f"a header list of more than {MOST_HEADERS} bytes"
+            raise PeerFault(ErrorCodes.ENHANCE_YOUR_CALM, words, too_large=True) from None
+        except (HPACKError, IndexError, TypeError, ValueError):
+            raise PeerFault(ErrorCodes.COMPRESSION_ERROR, UNREADABLE) from None
+
+    def _headers(self, number: int, fields: Fields, *, ends: bool) -> None:
+        """An interim head, the final one, or trailers. What is malformed costs its stream (8.1.1)."""
+        stream = self.streams.get(number)
+        if stream is None:
+            self._patience.spend()
+            if number not in self._dropped:
+                self._tell_h2(HEADERS, ends, number)  # which knows how that stream ended
+            return
+        try:
+            if not stream.answered:
+                self._head(stream, fields, ends=ends)
+            elif not ends:
+                raise ValueError("a head behind the head")
+            else:
+                check_trailers(fields)
+                self._tell_h2(DATA, ends, number)
+                self._finish(stream)
+        except ValueError as cause:
+            self._refuse(stream, str(cause))
+
+    def _tell_h2(self, kind: int, ends: bool, number: int) -> None:
+        """The same as has come, without what was checked here: h2 has to know what a stream's state is."""
+        self._asked = True
+        flags = (END_HEADERS if kind == HEADERS else 0) | (END_STREAM if ends else 0)
+        self._h2.receive_data(frame(kind, flags, number, _OK if kind == HEADERS else b""))
 
     def _withheld(self, flags: int, number: int, payload: bytes) -> bool:
         """Whether a DATA frame is none of h2's business: it would end the connection for what is one stream's fault."""
@@ -405,8 +460,6 @@ class Http2Client:
                 if not stream.parts:
                     self._events.append(stream)
                 stream.parts.append(event.data)
-        elif isinstance(event, h2_events.ResponseReceived):
-            self._head(event)
         elif isinstance(event, h2_events.StreamEnded):
             if (stream := self.streams.get(event.stream_id)) is not None:
                 self._finish(stream)
@@ -417,23 +470,21 @@ class Http2Client:
             self._send_bodies()
         elif isinstance(event, h2_events.WindowUpdated):
             self._send_bodies()
-        elif isinstance(event, h2_events.InformationalResponseReceived):
-            self._patience.spend()
 
-    def _head(self, event: h2_events.ResponseReceived) -> None:
-        stream = self.streams.get(event.stream_id)
-        if stream is None:
+    def _head(self, stream: Stream, fields: Fields, *, ends: bool) -> None:
+        """Raises ValueError for one that is malformed."""
+        status, headers = read_response(fields)
+        if status < 200:
+            if ends:
+                raise ValueError(f"an interim head ({status}) that ends its stream")
+            self._patience.spend()
             return
-        try:
-            status, headers = read_response(event.headers or [])
-        except ValueError as cause:
-            self._refuse(stream, str(cause))
-            return
-        length = headers.get(b"content-length")
-        stream.answered = True
-        stream.expected = None if length is None else int(length)  # h2 has checked the digits
-        stream.plain = length is None
+        stream.expected = length = body_length(fields)
+        self._tell_h2(HEADERS, ends, stream.number)
+        stream.answered, stream.plain = True, length is None
         self._events.append(Head(stream, status, headers))
+        if ends:
+            self._finish(stream)
 
     def _finish(self, stream: Stream) -> None:
         """Its last frame has come."""
@@ -545,23 +596,3 @@ class Http2Client:
     def _flush(self, owner: Any = None, *, last: bool = False) -> None:
         if data := self._h2.data_to_send():
             self.outgoing.append((data, owner, last))
-
-
-def read_response(fields: Fields) -> tuple[int, dict[bytes, bytes]]:
-    """The status, and the first value of each header. Raises ValueError for what is no head of a response (8.2, 8.3.2)."""
-    status = 0
-    headers: dict[bytes, bytes] = {}
-    for name, value in fields:
-        if name[:1] == b":":
-            if name != b":status" or status or headers or len(value) != 3 or not value.isdigit():
-                raise ValueError(f"the head holds {name[:20]!r}: {value[:20]!r}")
-            status = int(value)
-        elif not name or name in _OF_CONNECTION or name != name.lower():
-            raise ValueError(f"the head holds a field {name[:20]!r}")
-        elif b"\0" in value or b"\r" in value or b"\n" in value:
-            raise ValueError(f"the value of {name[:20]!r} holds a character that no field may")
-        else:
-            headers.setdefault(bytes(name), bytes(value))
-    if not status:
-        raise ValueError("the head has no :status")
-    return status, headers

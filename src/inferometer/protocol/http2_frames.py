@@ -20,7 +20,7 @@ DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDO
     range(10)
 )
 END_STREAM = ACK = 0x1
-END_HEADERS, PADDED = 0x4, 0x8
+END_HEADERS, PADDED, WITH_PRIORITY = 0x4, 0x8, 0x20
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
@@ -53,6 +53,19 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     """One frame."""
     size = len(payload)
     return _HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream) + payload
+
+
+def fragment_of(flags: int, payload: bytes) -> bytes:
+    """What a HEADERS frame holds of a header block: without padding, and without the priority that RFC 9113 ignores. Raises
+    PeerFault (6.2)."""
+    begin = 5 if flags & WITH_PRIORITY else 0
+    end = len(payload)
+    if flags & PADDED:
+        begin += 1
+        end -= payload[0] if payload else 0
+    if begin > end:
+        raise PeerFault(ErrorCodes.PROTOCOL_ERROR, "a HEADERS frame that is shorter than its padding")
+    return payload[begin:end]
 
 
 def window_update(stream: int, increment: int) -> bytes:
