@@ -61,8 +61,10 @@ class Peer:
 
 
 @contextlib.contextmanager
-def http2_server(serve: Serve, tls: ssl.SSLContext | None = None, **settings: int) -> Iterator[Peer]:
-    """Serve until the block ends. `settings`: of its SETTINGS frame, by name."""
+def http2_server(
+    serve: Serve, tls: ssl.SSLContext | None = None, *, begin: Serve | None = None, **settings: int
+) -> Iterator[Peer]:
+    """Serve until the block ends. `settings`: of its SETTINGS frame, by name. `begin`: called with every head of a request."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     peer = Peer(listener.getsockname()[1])
     opened: list[socket.socket] = []
@@ -79,6 +81,8 @@ def http2_server(serve: Serve, tls: ssl.SSLContext | None = None, **settings: in
                 elif isinstance(event, RequestReceived):
                     talk.open.append(event.stream_id)
                     talk.most = max(talk.most, len(talk.open))
+                    if begin is not None:
+                        begin(talk, event.stream_id)
                 elif isinstance(event, StreamReset):
                     talk.given_up.append(event.stream_id)
                 elif isinstance(event, StreamEnded):

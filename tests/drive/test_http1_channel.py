@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from peers import chunked, tokens, whole
 
 from inferometer.drive.channel import RequestHead
-from inferometer.drive.exchange import Exchange
-from inferometer.drive.http1_channel import EARLY, EARLY_NS, HTTP1, Http1Channel
+from inferometer.drive.exchange import EARLY, EARLY_NS, Exchange
+from inferometer.drive.http1_channel import HTTP1, Http1Channel
 from inferometer.engines.openai import CHAT
 
 OK = b"".join(chunked(*tokens(" one")))

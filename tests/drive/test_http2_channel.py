@@ -26,8 +26,7 @@ from hypothesis import strategies as st
 from peers import tokens
 
 from inferometer.drive.channel import RequestHead
-from inferometer.drive.exchange import Exchange
-from inferometer.drive.http1_channel import EARLY, EARLY_NS
+from inferometer.drive.exchange import EARLY, EARLY_NS, Exchange
 from inferometer.drive.http2_channel import Http2Channel, http2
 from inferometer.engines.openai import CHAT
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import trustme
 from driving import PATIENCE_NS, exchange, exchange_all
-from http2_partner import GOAWAY, RST_STREAM, number, raw
+from http2_partner import EVENTS, GOAWAY, RST_STREAM, number, raw
 from http2_play import Conversation, http2_server
 from peers import tokens
 
 from inferometer.client.trust import context
-from inferometer.drive.exchange import Exchange
+from inferometer.drive.exchange import EARLY, Exchange
 from inferometer.drive.http2_channel import http2
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
@@ -179,6 +179,50 @@ def test_large_bodies_go_out_as_the_server_opens_its_windows() -> None:
     assert all(one.t_send < one.t_submit <= one.t_first_byte for one in ended)
 
 
+BUSY = [(":status", "503"), ("content-type", "text/plain")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "admitted", "outcome"),
+    [(EVENTS, 0, "bad_http"), (EVENTS, 1_000_000, "bad_http"), (BUSY, 0, "http_5xx")],
+)
+def test_an_answer_that_does_not_wait_for_its_request_is_no_success(
+    fields: list[tuple[str, str]], admitted: int, outcome: str
+) -> None:
+    """Law: tokens sent before the server has the last byte of the request give no TTFT, above or below zero. An error may come
+    so early."""
+
+    def too_soon(talk: Conversation, stream: int) -> None:
+        ended = not admitted
+        talk.server.h2.send_headers(stream, fields)
+        for event in GOOD:
+            talk.server.h2.send_data(stream, event)
+        if ended:
+            talk.server.h2.end_stream(stream)
+        else:
+            talk.server.h2.increment_flow_control_window(admitted, stream)
+        talk.flush()
+
+    def end(talk: Conversation, stream: int) -> None:
+        talk.server.h2.end_stream(stream)
+
+    with http2_server(end, begin=too_soon, initial_window_size=0) as peer:
+        (one,) = exchange_all(peer.port, 1, kind=KIND)
+    assert one.outcome == outcome
+    assert one.detail == EARLY or outcome != "bad_http"
+    assert bool(one.t_submit) == bool(admitted)
+
+
+def test_over_http1_neither() -> None:
+    """Law: the same, of a body that the sockets do not hold."""
+    wire = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
+    answer = b"".join(GOOD)
+    over = threading.Event()
+    (one,) = exchange_all(_answering(wire % len(answer) + answer, over), 1, body=b"x" * (64 << 20))
+    over.set()
+    assert (one.outcome, one.detail, one.t_submit) == ("bad_http", EARLY, 0)
+
+
 def test_a_server_of_http1_is_told_from_one_of_http2() -> None:
     """Nothing was sent of the request: it failed to connect, and the words say why."""
     port = _answering(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -195,8 +239,8 @@ def test_a_server_of_http1_is_told_from_one_of_http2() -> None:
     )
 
 
-def _answering(reply: bytes) -> int:
-    """A port where one connection is answered with these bytes, whatever it says."""
+def _answering(reply: bytes, over: threading.Event | None = None) -> int:
+    """A port where one connection is answered with these bytes, whatever it says. `over`: read no more before this is set."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -205,6 +249,8 @@ def _answering(reply: bytes) -> int:
             with sock:
                 sock.recv(1000)
                 sock.sendall(reply)
+                if over is not None:
+                    over.wait(30)
                 sock.recv(1000)
 
     threading.Thread(target=serve, daemon=True).start()

@@ -34,6 +34,9 @@ _HEAD, _STREAM, _WHOLE, _SNIFF, _ERROR = range(5)
 _COMMENT = int(EventClass.COMMENT)
 _OK = Outcome.OK.value  # `value` is computed anew each time
 
+EARLY_NS = 50_000
+"""What a clock that is slewed by 200 ppm goes astray between two looks at it, four a second (clock.py)."""
+EARLY = "bytes of a response before its request was sent"
 EVENT_LIMIT = 1 << 20
 """Bytes of one streamed event: a hundred times the largest honest one."""
 ERROR_LIMIT = 1 << 14
@@ -306,6 +309,15 @@ class Exchange:
             self.fail(Outcome.EMPTY, "no token with visible text")
         else:
             self.outcome = _OK
+
+    def settle(self) -> None:
+        """No transport has anything more to do with it. A success whose text came before the last byte of the request had gone
+        out answers something else; an error may well come so early."""
+        if self.outcome != _OK:
+            return
+        answer = self.answer
+        if not self.sent_whole or self.t_submit - answer.event_ns[answer.first_text] > EARLY_NS:
+            self.outcome, self.detail = Outcome.BAD_HTTP.value, EARLY
 
     def fail(self, outcome: Outcome, detail: str) -> None:
         """End with this class; the first cause stands."""

@@ -4,7 +4,7 @@
 | -------------------------------------------------- | --------------------------------- | ---------- |
 | a whole response, which keeps the connection alive | `end`                             | idle       |
 | a whole response, which does not                   | `end`                             | closed     |
-| a response before it has the whole request         | `end`                             | closed     |
+| a response before it has the whole request         | `end`; a success is `bad_http`    | closed     |
 | a response without a length, then its FIN          | `end`                             | closed     |
 | bytes against RFC 9112                             | `bad_http`, with what came before | closed     |
 | a head, trailers, an event or a body over a limit  | `too_large`                       | closed     |
@@ -24,14 +24,10 @@ from collections.abc import Sequence
 
 from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
-from inferometer.drive.exchange import Exchange
+from inferometer.drive.exchange import EARLY, EARLY_NS, Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
-
-EARLY_NS = 50_000
-"""What a clock that is slewed by 200 ppm goes astray between two looks at it, four a second (clock.py)."""
-EARLY = "bytes of a response before its request was sent"
 
 
 class Http1Channel:

@@ -3,7 +3,7 @@
 | what the server sends                                            | exchange                                | the others      |
 | ---------------------------------------------------------------- | --------------------------------------- | --------------- |
 | a whole response                                                 | `end`                                   | go on           |
-| a whole response before it has the whole request                 | `end`                                   | go on           |
+| a whole response before it has the whole request                 | `end`; a success is `bad_http`          | go on           |
 | RST_STREAM                                                       | `reset`, with the name of its code      | go on           |
 | RST_STREAM with REFUSED_STREAM, before anything of a response    | not begun: it is sent again             | go on           |
 | GOAWAY                                                           | above its last stream: not begun        | go on; no more  |
@@ -28,8 +28,7 @@ from collections.abc import Sequence
 
 from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
-from inferometer.drive.exchange import Exchange
-from inferometer.drive.http1_channel import EARLY, EARLY_NS
+from inferometer.drive.exchange import EARLY, EARLY_NS, Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http2_client import End, Event, Failed, Head, Http2Client, Stream

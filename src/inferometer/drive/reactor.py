@@ -422,6 +422,7 @@ class Reactor:
                 exchange.fail(Outcome.RESET, "the server did not begin this request, twice")
                 self._end(exchange, at)
         for exchange in ended:
+            exchange.settle()
             self._end(exchange, at)
 
     def _answered(self, transport: Transport, ended: list[Exchange], at: int) -> None:
