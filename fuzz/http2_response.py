@@ -4,7 +4,8 @@ sent than what came asks for."""
 from __future__ import annotations
 
 from fuzz.pieces import same_however_cut
-from inferometer.protocol.http2_client import Event, Head, Http2Client, Stream
+from inferometer.protocol.http2_client import Http2Client
+from inferometer.protocol.http2_events import Event, Head, Stream
 
 FIELDS = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"h")]
 STREAMS = 3

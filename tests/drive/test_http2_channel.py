@@ -224,6 +224,36 @@ def test_events_of_several_exchanges_in_one_read_may_have_waited_for_each_other(
     assert (one.merged, other.merged) == ([1, -7], [0, -7, 1, -7])
 
 
+BEHIND = {
+    "the head of another": head(3),
+    "the end of another": raw(DATA, END_STREAM, 3),
+    "its own end": raw(DATA, END_STREAM, 1),
+    "trailers": head(1, [("a", "b")], END_HEADERS | END_STREAM),
+    "a reset of another": raw(RST_STREAM, 0, 3, number(2)),
+    "PING": raw(PING, 0, 0, b"12345678"),
+    "half a frame's head": raw(DATA, 0, 3, b"x")[:5],
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_an_event_before_anything_else_in_its_read_may_have_waited_for_it(name: str) -> None:
+    """Law: a read's stamp is that of its last packet, whatever that brought; an event is right only at the read's end."""
+    channel, (one, _) = carrying(2)
+    one.unread = Waited()
+    channel.feed(head(1) + (b"" if name.startswith("the head") else head(3)), 2, 0)
+    channel.feed(raw(DATA, 0, 1, GOOD[0]) + BEHIND[name], 3, 0)
+    assert one.merged == [0, -7]
+
+
+def test_an_event_behind_anything_else_in_its_read_is_right() -> None:
+    """Law: the last packet brought it, so that it waited for nothing."""
+    channel, (one, _) = carrying(2)
+    one.unread = Waited()
+    channel.feed(head(3) + raw(PING, 0, 0, b"12345678") + head(1) + raw(DATA, 0, 1, GOOD[0]), 3, 0)
+    channel.feed(raw(DATA, END_STREAM, 3) + raw(DATA, END_STREAM, 1, GOOD[1]), 4, 0)
+    assert not one.merged
+
+
 def test_an_exchange_that_is_cancelled_leaves_the_others() -> None:
     """The server is told by RST_STREAM CANCEL, and what it sends all the same is nobody's."""
     server = Server()

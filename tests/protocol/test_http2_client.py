@@ -35,7 +35,8 @@ from http2_partner import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.protocol.http2_client import GIVE_BACK, End, Event, Head, Http2Client, Stream
+from inferometer.protocol.http2_client import GIVE_BACK, Http2Client
+from inferometer.protocol.http2_events import End, Event, Head, Stream
 from inferometer.protocol.http2_frames import MOST_FRAME, MOST_WINDOW
 
 FIELDS = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/x"), (b":authority", b"test")]

@@ -17,8 +17,8 @@
 A channel has no capacity before the server's SETTINGS have come, which say how many streams it takes: some round trips after
 its own connect, and before any request of ours. `t_first_byte` is the arrival of what completes the head of the response.
 
-Events of several exchanges may come with one read. Its stamp is that of its last packet, so that all but the last event may
-have waited (unread.py), whosever they are.
+Events of several exchanges may come with one read, and frames of other kinds. Its stamp is that of its last packet, so that all
+events may have waited (unread.py), whosever they are, unless the read ends with the body of the only stream in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from inferometer.drive.channel import ChannelKind, RequestHead, Write
 from inferometer.drive.exchange import EARLY, EARLY_NS, Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol.event_decoder import EventTooLarge
-from inferometer.protocol.http2_client import End, Event, Failed, Head, Http2Client, Stream
+from inferometer.protocol.http2_client import Http2Client
+from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream
 from inferometer.protocol.http2_fields import Fields
 
 _OUTCOMES = {"reset": Outcome.RESET, "malformed": Outcome.BAD_HTTP, "too_large": Outcome.TOO_LARGE}
@@ -86,7 +87,7 @@ class Http2Channel:
         shared = len(events) > 1 and sum(event.__class__ is Stream for event in events) > 1
         for event in events:
             if isinstance(event, Stream):
-                self._deliver(event, at, lag, shared=shared)
+                self._deliver(event, at, lag, shared=shared or event is not client.tail)
             else:
                 self._note(event, at, lag)
         if client.changed:

@@ -31,9 +31,7 @@ What ends one stream or all is a `Failed` each, and nothing is raised:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from h2 import events as h2_events
 from h2.config import H2Configuration
@@ -43,6 +41,7 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack import HPACKError, NeverIndexedHeaderTuple, OversizedHeaderListError
 
+from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream, Why
 from inferometer.protocol.http2_fields import Fields, body_length, check_trailers, read_response
 from inferometer.protocol.http2_frames import (
     ACK,
@@ -88,69 +87,14 @@ _OK = b"\x88"
 """`:status: 200` of the static table, which changes no other."""
 _NAMES = {DATA: "DATA", HEADERS: "HEADERS", RST_STREAM: "RST_STREAM", WINDOW_UPDATE: "WINDOW_UPDATE"}
 
-Why = Literal["unbegun", "reset", "malformed", "too_large"]
-
-
-class Stream:
-    """One request and its answer. `owner`: whose it is. As an event it means: there is more of the body, see `take`.
-
-    `plain`: its DATA frames bypass h2. `answered`: its final head has come. `expected`: its Content-Length, of which `got` have
-    come. `rest`: of the request's body, what is not sent. `taken`: bytes that are not given back to its window.
-    """
-
-    __slots__ = ("answered", "expected", "got", "number", "owner", "parts", "plain", "rest", "taken")
-
-    def __init__(self, number: int, owner: Any, body: bytes) -> None:
-        self.number = number
-        self.owner = owner
-        self.parts: list[bytes] = []
-        self.plain = self.answered = False
-        self.expected: int | None = None
-        self.got = self.taken = 0
-        self.rest = memoryview(body)
-
-    def take(self) -> bytes:
-        """What one call of `receive` has brought of the body."""
-        parts = self.parts
-        data = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
-        return data
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The final head: its status, and the first value of each header."""
-
-    stream: Stream
-    status: int
-    headers: Mapping[bytes, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The answer is complete."""
-
-    stream: Stream
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """There will be no more of it."""
-
-    stream: Stream
-    why: Why
-    words: str
-
-
-Event = Stream | Head | End | Failed
-
 
 class Http2Client:
     """One connection, with `most` streams at once at most. `give_back`: bytes after which windows are opened again.
 
     `outgoing`: bytes to be sent, the owner of the request they belong to, and whether it ends with them. `streams`: by number.
     `fault`: why the connection is of no more use, if that is the peer's doing. `leave`: the GOAWAY that has come, in words.
-    `closing`: no further request. `changed`: `places` or `closing` may be others than before.
+    `closing`: no further request. `changed`: `places` or `closing` may be others than before. `tail`: the stream with whose
+    body the bytes ended that `receive` was given last; None: with something else, before which each body may have come.
     """
 
     def __init__(self, most: int, give_back: int = GIVE_BACK) -> None:
@@ -158,6 +102,7 @@ class Http2Client:
         self.streams: dict[int, Stream] = {}
         self.fault = self.leave = ""
         self.closing = self.changed = False
+        self.tail: Stream | None = None
         self._most, self._return_at = most, give_back
         self._greeted = False
         self._highest = 0
@@ -297,6 +242,7 @@ class Http2Client:
             self._wanted = HEAD_BYTES
         if at < size:
             self._held += data[at:]
+            self.tail = None
 
     def _check_first(self, length: int, kind: int, flags: int, data: bytes) -> None:
         """The first frame is SETTINGS (3.4); what is something else is often no HTTP/2 at all."""
@@ -310,6 +256,7 @@ class Http2Client:
 
     def _hand_on(self, stream: Stream, piece: bytes) -> None:
         """Some of a body. An empty frame brings nothing."""
+        self.tail = stream if piece else None
         if not piece:
             if not self._left and not self._ends:
                 self._patience.spend()
@@ -344,6 +291,7 @@ class Http2Client:
 
     def _whole(self, kind: int, flags: int, number: int, data: bytes) -> None:
         """A frame that does not bypass h2, or is not for it."""
+        self.tail = None
         if not self._block:
             if kind == GOAWAY:
                 self._patience.spend()
@@ -457,6 +405,7 @@ class Http2Client:
             if event.flow_controlled_length:
                 self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             if stream is not None and event.data:
+                self.tail = stream
                 if not stream.parts:
                     self._events.append(stream)
                 stream.parts.append(event.data)
