@@ -18,7 +18,7 @@ sets `t_first_byte` and `lag_ns`. The transport sets `t_send` and `t_submit`, fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,8 +68,8 @@ class Channel(Protocol):
         """Why it is closing, in words for those that wait for it; empty: the reactor knows as much."""
 
     @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """Those it carries now."""
+    def exchanges(self) -> Collection[Exchange]:
+        """Those it carries now. A view may be given: whoever ends some of them goes through a copy."""
 
     def opened(self) -> None:
         """The transport stands. A protocol with a greeting of its own gets capacity later, by `feed`."""

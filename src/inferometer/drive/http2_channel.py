@@ -24,7 +24,7 @@ events may have waited (unread.py), whosever they are, unless the read ends with
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
@@ -67,9 +67,9 @@ class Http2Channel:
         return self._client.fault or self._client.leave
 
     @property
-    def exchanges(self) -> Sequence[Exchange]:
+    def exchanges(self) -> Collection[Exchange]:
         """See Channel."""
-        return tuple(self._carried)
+        return self._carried.keys()
 
     def opened(self) -> None:
         """See Channel."""

@@ -35,12 +35,12 @@ from typing import Any
 
 from h2 import events as h2_events
 from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack import HPACKError, NeverIndexedHeaderTuple, OversizedHeaderListError
 
+from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream, Why
 from inferometer.protocol.http2_fields import Fields, body_length, check_trailers, read_response
 from inferometer.protocol.http2_frames import (
@@ -120,7 +120,7 @@ class Http2Client:
         self._asked = False  # h2 may have something to send
         self._patience = Patience()
         # What we send was checked when it was prepared. What comes is checked here, where one bad head costs one stream.
-        self._h2 = H2Connection(
+        self._h2 = Connection(
             H2Configuration(
                 validate_outbound_headers=False,
                 normalize_outbound_headers=False,

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 from h2 import events as h2_events
 from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
+from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_frames import (
     CONTINUATION,
     DATA,
@@ -103,7 +103,7 @@ class Http2Server:
         self._incoming_bytes = 0
         self._open: set[int] = set()  # streams whose request is not complete, though it may be answered
         self._patience = Patience()
-        self._h2 = connection = H2Connection(
+        self._h2 = connection = Connection(
             H2Configuration(client_side=False, validate_outbound_headers=False)
         )
         connection.local_settings = Settings(
