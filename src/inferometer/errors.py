@@ -126,6 +126,8 @@ _BY_WORDS = {
     "can't start new thread": "processes",
 }
 """What a shortage says where it comes without an error number."""
+_BY_SQLITE = {7: "memory", 13: "disk", 266: "disk_error", 778: "disk_error", 1034: "disk_error", 4874: "disk"}
+"""By SQLite's result code: NOMEM, FULL, IOERR_READ, IOERR_WRITE, IOERR_FSYNC, and IOERR_SHMSIZE, which is a full disk's."""
 _SPACE = "free some space, or write to another disk"
 SHORTAGES = {
     "disk": ("the disk is full", _SPACE),
@@ -158,7 +160,33 @@ def shortage_of(cause: BaseException | None) -> str | None:
         return "memory"
     if isinstance(cause, ImportError | RuntimeError):
         return next((code for words, code in _BY_WORDS.items() if words in str(cause)), None)
-    return _BY_ERRNO.get(cause.errno or 0) if isinstance(cause, OSError) else None
+    if isinstance(cause, OSError):
+        # An ssl.SSLError is one too, with a number of OpenSSL's.
+        return None if hasattr(cause, "library") else _BY_ERRNO.get(cause.errno or 0)
+    return _BY_SQLITE.get(getattr(cause, "sqlite_errorcode", 0))
+
+
+def _short_link(wrong: BaseException | None) -> BaseException | None:
+    """The first of an error and the causes that it was raised from that is this machine's fault."""
+    while wrong is not None and shortage_of(wrong) is None:
+        wrong = wrong.__cause__
+    return wrong
+
+
+def machine_fault(wrong: BaseException) -> MachineError | None:
+    """What to report in place of an error that blames the user or a file, where the machine's shortage is behind it: one of
+    the causes that it was raised from. None if there is none.
+
+    A file that could not be opened for lack of descriptors is neither missing nor damaged, whoever says so.
+    """
+    cause = _short_link(wrong) if isinstance(wrong, PlanError | RecordError) else None
+    shortage = shortage_of(cause)
+    if cause is None or shortage is None:
+        return None
+    said = in_words(cause)
+    if not isinstance(cause, InferometerError | OSError | MemoryError):  # SQLite's own words lack the file
+        said = f"{wrong}: {said}"
+    return MachineError(said, shortage)
 
 
 def in_words(cause: BaseException) -> str:
@@ -171,6 +199,12 @@ def in_words(cause: BaseException) -> str:
         return where + "; ".join(SHORTAGES[shortage])
     said = cause.strerror if isinstance(cause, OSError) else None
     return f"{where}{said or cause or type(cause).__name__}"
+
+
+def check_machine(cause: BaseException) -> None:
+    """Raise MachineError where this machine's fault is behind `cause`, before it is put down as a problem of a file."""
+    if (link := _short_link(cause)) is not None and (shortage := shortage_of(link)) is not None:
+        raise MachineError(in_words(link), shortage) from cause
 
 
 def file_error(said: str, cause: BaseException) -> RecordError | MachineError:

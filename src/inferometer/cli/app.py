@@ -11,7 +11,14 @@ import click
 
 import inferometer
 from inferometer.cli.outlet import tell
-from inferometer.errors import InferometerError, MachineError, PlanError, in_words, shortage_of
+from inferometer.errors import (
+    InferometerError,
+    MachineError,
+    PlanError,
+    in_words,
+    machine_fault,
+    shortage_of,
+)
 from inferometer.printable import printable
 
 COMMANDS = {
@@ -92,17 +99,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as wrong:
         _show(wrong)
         return 2
-    except PlanError as wrong:
-        count = len(wrong.problems) + wrong.more
-        tell("This plan cannot be carried out:" if count == 1 else f"This plan has {count:,} problems:")
-        for problem in wrong.problems:
-            tell(f"  {problem}")
-        if wrong.more:
-            tell(f"  and {wrong.more:,} more")
-        return wrong.exit_code
     except InferometerError as wrong:
-        tell("; ".join((str(wrong), *_notes(wrong))))
-        return 130 if isinstance(wrong.__cause__, KeyboardInterrupt) else wrong.exit_code
+        return _reported(wrong)
     except (KeyboardInterrupt, click.Abort) as wrong:
         tell("; ".join(("interrupted", *(_notes(wrong) or [_RECOVER]))))
         return 130
@@ -117,6 +115,26 @@ def run(arguments: Sequence[str]) -> int:
         tell(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0
+
+
+def _reported(wrong: InferometerError) -> int:
+    """An error of ours in words; gives the exit code."""
+    fault = machine_fault(wrong)
+    if fault is None and isinstance(wrong, PlanError):
+        _list(wrong)
+        return wrong.exit_code
+    tell("; ".join((str(fault or wrong), *_notes(wrong))))
+    return 130 if isinstance(wrong.__cause__, KeyboardInterrupt) else (fault or wrong).exit_code
+
+
+def _list(wrong: PlanError) -> None:
+    """The problems of a plan, a line each."""
+    count = len(wrong.problems) + wrong.more
+    tell("This plan cannot be carried out:" if count == 1 else f"This plan has {count:,} problems:")
+    for problem in wrong.problems:
+        tell(f"  {problem}")
+    if wrong.more:
+        tell(f"  and {wrong.more:,} more")
 
 
 def _show(wrong: click.ClickException) -> None:

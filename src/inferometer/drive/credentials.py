@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from inferometer.engines.dialect import Dialect, bearer
-from inferometer.errors import PlanError, Problem
+from inferometer.errors import PlanError, Problem, check_machine
 from inferometer.plan.target import Target, secret_name
 
 
@@ -22,6 +22,7 @@ def read_key(target: Target, environ: Mapping[str, str]) -> str | None:
         try:
             key = Path(target.api_key_file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as cause:
+            check_machine(cause)
             raise PlanError(
                 [Problem(where, f"the key file cannot be read ({type(cause).__name__})")]
             ) from None

@@ -65,7 +65,7 @@ def read_token(variable: str | None, file: Path | None, environ: Mapping[str, st
             token = whole_file.read(file, LARGEST_TOKEN).decode().strip()
         except (OSError, UnicodeDecodeError) as cause:
             reason = in_words(cause) if isinstance(cause, OSError) else "it is not text"
-            raise PlanError([Problem(where, f"the file cannot be read: {reason}")]) from None
+            raise PlanError([Problem(where, f"the file cannot be read: {reason}")]) from cause
     if not token:
         raise PlanError([Problem(where, words)])
     if not token.isascii() or not token.isprintable():
@@ -85,7 +85,7 @@ def send(body: bytes, push: Push, to: Destination) -> str:
         except Unanswered as failure:
             raise PeerError(f"{name}: {_without_secrets(str(failure), to)}") from None
         except (OSError, ssl.SSLError) as cause:  # of the certificates to trust
-            raise PlanError([Problem("--ca-file", in_words(cause))]) from None
+            raise PlanError([Problem("--ca-file", in_words(cause))]) from cause
     if 300 <= answer.status < 400:
         raise PeerError(f"{name}: answered {answer.status}, a redirect, which is not followed")
     if not 200 <= answer.status < 300:

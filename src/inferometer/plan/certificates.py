@@ -8,6 +8,7 @@ import os
 import ssl
 from collections.abc import Iterator
 
+from inferometer.errors import check_machine
 from inferometer.plan.server_metrics import MetricsEndpoint
 
 MISSING = "names a file that does not exist or cannot be read"
@@ -34,6 +35,7 @@ def untrusted(file: str) -> str | None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
     except OSError as cause:
+        check_machine(cause)
         return f"holds no certificates (PEM) that can be read ({_reason(cause)})"
     return None
 
@@ -44,6 +46,7 @@ def _unshown(certificate: str, key: str | None) -> str | None:
         # Without a password OpenSSL would ask for one on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, password="")
     except OSError as cause:
+        check_machine(cause)
         reason = _reason(cause)
         if reason == _OTHER_KEY:
             return "is not the certificate of its key"

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from inferometer import foreign_json
-from inferometer.errors import Problem
+from inferometer.errors import Problem, check_machine
 from inferometer.plan.part import Values
 
 Key = tuple[str | int, ...]
@@ -58,12 +58,13 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """Read a plan file. Problems, a missing file among them, are in the document; nothing is raised."""
+    """Read a plan file. Problems, a missing file among them, are in the document; only MachineError is raised."""
     document = Document(str(path))
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
+        check_machine(error)
         document.refuse(f"cannot be read: {(error.strerror or 'unknown error').lower()}")
         return document
     if len(data) > MOST_BYTES:

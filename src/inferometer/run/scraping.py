@@ -33,7 +33,7 @@ from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers, merged
 from inferometer.engines.interface import JsonObject
-from inferometer.errors import PlanError, Problem
+from inferometer.errors import PlanError, Problem, check_machine
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.journal.seal import record_parts
@@ -200,7 +200,8 @@ class Exported:
 def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
     """Make a sealed run's exports.
 
-    Nothing that servers said ends a report of what the client measured: the reason is in the run's log.
+    Nothing that servers said ends a report of what the client measured: the reason is in the run's log. A lack of
+    descriptors or space does, since checks would miss what they could not read: raises MachineError.
     """
     account = facts.server_metrics
     try:
@@ -216,6 +217,8 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
         )
         return Exported(translated, machines, endpoint_accounts(account, store, translated), notes)
     except Exception as wrong:  # whatever it is: the run's own record stands without it
+        if not isinstance(wrong, MemoryError):  # their size may be what servers said
+            check_machine(wrong)
         with contextlib.suppress(OSError):
             said = printable_lines("".join(traceback.format_exception(wrong)))
             whole_file.append(folder.log, f"server metrics are left out:\n{said}")

@@ -325,7 +325,7 @@ def _named(report: Path) -> str:
     except OSError as cause:
         raise RecordError(
             f"{report}: cannot be read: {(cause.strerror or 'unknown error').lower()}"
-        ) from None
+        ) from cause
     kinds: dict[str, type[RunFacts | Summary]] = {RUN_SCHEMA: RunFacts, SUMMARY_SCHEMA: Summary}
     try:
         found = named_by_schema(text, kinds, str(report))

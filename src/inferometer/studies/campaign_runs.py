@@ -28,7 +28,7 @@ from inferometer.documents.campaign import Campaign, Conditions, ProcedureDocume
 from inferometer.documents.note import Note
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.summary import SCHEMA, Summary
-from inferometer.errors import PlanError, RecordError
+from inferometer.errors import PlanError, RecordError, check_machine
 from inferometer.journal.documents import holds
 from inferometer.journal.folder import RunFolder, inside
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
@@ -176,6 +176,7 @@ def _summary(folder: Path, run: str) -> Summary:
     try:
         return from_json(whole_file.read(path), Summary, SCHEMA, str(path))
     except (OSError, RecordError) as cause:
+        check_machine(cause)
         raise _Unheld("runs_unreadable") from cause
 
 

@@ -36,7 +36,7 @@ from inferometer.documents.part import from_json, to_json
 from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
-from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.errors import PlanError, Problem, RecordError, check_machine
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, EventClass
 from inferometer.journal.seal import read_table, record_parts
@@ -318,5 +318,6 @@ def _verdict(folder: RunFolder) -> str | None:
     path = folder.path / "summary.json"
     try:
         return from_json(whole_file.read(path), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
-    except (OSError, RecordError):
+    except (OSError, RecordError) as cause:
+        check_machine(cause)
         return None

@@ -230,7 +230,7 @@ class _Survey:
                 return self._read(file)
         except OSError as cause:
             why = (cause.strerror or "unknown error").lower()
-            raise PlanError([Problem(self._path.name, f"cannot be read: {why}")]) from None
+            raise PlanError([Problem(self._path.name, f"cannot be read: {why}")]) from cause
 
     def _read(self, file: BinaryIO) -> PromptFile:
         digest, begins = hashlib.sha256(), _first(file)

@@ -37,7 +37,7 @@ from inferometer import foreign_json
 from inferometer.documents.part import from_data, optional, to_data
 from inferometer.documents.workload import PrefixHits, PromptFile, SourceFacts, TextSource, TokenizerFacts
 from inferometer.engines.interface import INTERFACES
-from inferometer.errors import InstrumentError, PlanError, Problem
+from inferometer.errors import InstrumentError, PlanError, Problem, check_machine
 from inferometer.foreign_tables.arrow import check_arrow
 from inferometer.foreign_tables.cells import as_values
 from inferometer.foreign_tables.limits import TooLarge
@@ -429,7 +429,7 @@ def opened(path: Path) -> Made:
         with path.open("rb") as file:
             begins = file.readline(LONGEST_LINE)
     except OSError as cause:
-        raise refused(path.name, f"cannot be read: {(cause.strerror or 'unknown error').lower()}") from None
+        raise refused(path.name, f"cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
     kind: Literal["arrow", "jsonl"] = "arrow" if begins.startswith(b"ARROW1") else "jsonl"
     said = _metadata(path) if kind == "arrow" else begins
     try:
@@ -581,6 +581,7 @@ def _arrow_rows(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple
                     yield _line(there), there
                     number += 1
     except (pa.ArrowException, OSError, ValueError, TooLarge) as cause:
+        check_machine(cause)
         wrong(number, f"cannot be read from here on: {_first_line(cause)}")
 
 
@@ -590,7 +591,7 @@ def _metadata(path: Path) -> bytes:
         with pa.memory_map(str(path)) as mapped:
             schema = pa.ipc.open_file(mapped).schema
     except (pa.ArrowException, OSError, TooLarge, UnicodeDecodeError) as cause:
-        raise refused(path.name, f"cannot be read as Arrow: {_first_line(cause)}") from None
+        raise refused(path.name, f"cannot be read as Arrow: {_first_line(cause)}") from cause
     if not schema.remove_metadata().equals(pa.schema(list(ARROW.items()))):
         raise refused(path.name, "has other columns than a workload that `inferometer workload make` wrote")
     return bytes((schema.metadata or {}).get(b"inferometer", b""))
