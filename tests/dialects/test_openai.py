@@ -143,7 +143,7 @@ def test_a_request_body_asks_for_what_the_plan_says() -> None:
     assert "temperature" not in sent(CHAT, "m", "x", 5, extra={"temperature": None})
 
 
-@pytest.mark.parametrize("value", ["1", True, None, [], -1, -0.5, 1e300, {"ms": 1}])
+@pytest.mark.parametrize("value", ["1", True, None, [], -1, -0.5, 1e300, 1e303, 10**400, {"ms": 1}])
 def test_timings_that_are_no_durations_cost_no_good_answer(value: Any) -> None:
     """Whatever stands there, text and counts are read, and the other duration."""
     end = delta("stop") | {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}
@@ -165,3 +165,13 @@ def test_timings_say_what_was_cached_where_usage_does_not() -> None:
     assert read({"choices": [], "usage": usage, "timings": timings}).cached_tokens == 8
     bare = read(delta("stop") | {"timings": timings})
     assert (bare.input_tokens, bare.output_tokens, bare.cached_tokens) == (None, None, None)
+
+
+@pytest.mark.parametrize("reason", ["", "null", "None"])
+def test_what_is_no_finish_reason_ends_no_answer(reason: str) -> None:
+    """Law: an answer whose events name a reason that is none goes on, and one that is cut off there has not ended."""
+    parts = [delta(reason, content="a"), delta(reason, content="b"), delta(reason)]
+    cut = read(*parts)
+    assert (cut.finish_reason, cut.done, cut.texts) == (None, False, ["a", "b"])
+    assert cut.event_class[-1] == EventClass.EMPTY
+    assert read(*parts, delta("length"), delta(reason)).finish_reason == "length"

@@ -35,6 +35,8 @@ REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
 """Finish reasons of a refusal."""
 ERROR_REASONS = frozenset({"error", "abort", "cancelled", "failed"})
 """Finish reasons of an answer that the server did not bring to its end."""
+NO_REASON = frozenset({"", "null", "None"})
+"""What some servers write as finish reason while the answer goes on. One that is cut off there has not ended."""
 MOST_UNSEEN = 4096
 """Characters that no reader could notice, put before the next text; more of them are text. Each event copies what is held."""
 MOST_TOKENS = (1 << 31) - 1
@@ -212,7 +214,9 @@ class Answer:
                 self.mark(_ERROR, at)
 
     def finish(self, reason: str) -> None:
-        """The server gave this finish reason, in the terms of OpenAI's chat."""
+        """The server gave this finish reason, in the terms of OpenAI's chat, if it is one."""
+        if reason in NO_REASON:
+            return
         self.finish_reason = reason
         if reason in REFUSAL_REASONS:
             self.refused = True

@@ -16,13 +16,12 @@ Typed decoding reads the fields used and skips the rest without building it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import MOST_NS, Answer, error_in, inside, number
+from inferometer.engines.answer import MOST_NS, NO_REASON, Answer, error_in, inside, number
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
@@ -199,8 +198,9 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
         answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
         return
     choice = choices[0]
-    if choice.finish_reason is not None:
-        answer.finish(choice.finish_reason)
+    reason = None if choice.finish_reason in NO_REASON else choice.finish_reason
+    if reason is not None:
+        answer.finish(reason)
     delta = choice.delta or choice.message
     before = len(answer.event_class)
     if delta is None:
@@ -210,7 +210,7 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
         _texts(answer, delta, at)
     if len(answer.event_class) == before:
         role = delta is not None and delta.role is not None
-        answer.mark(_FINISH if choice.finish_reason is not None else _ROLE if role else _EMPTY, at)
+        answer.mark(_FINISH if reason is not None else _ROLE if role else _EMPTY, at)
 
 
 def _texts(answer: Answer, delta: _Delta, at: int) -> None:
@@ -258,7 +258,7 @@ def _ns(milliseconds: object) -> int | None:
     """A duration of JSON in ns; None for what is none."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
         return None
-    if not math.isfinite(milliseconds):
+    if not 0 <= milliseconds <= MOST_NS / NS_PER_MS:  # neither is NaN, nor what is too large for a float
         return None
     return number(round(milliseconds * NS_PER_MS), MOST_NS)
 
