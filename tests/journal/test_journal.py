@@ -22,7 +22,7 @@ from inferometer.journal.redact import LEAST_PART, STRUCK, Redactor
 from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
 from inferometer.journal.seal import read_stream, read_table, run_of, seal, streams
-from inferometer.journal.writer import Journal
+from inferometer.journal.writer import FURTHER, MOST_LABELS, Journal
 from inferometer.run.facts import read_facts
 
 CANARY = 'sk-canary"\\/key'
@@ -283,6 +283,25 @@ def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> N
     row = read_table(folder.record, RECORD).to_pylist()[0]
     assert STRUCK in row["text"]
     assert not any("canary" in str(value) for value in row.values())
+
+
+def test_a_server_that_invents_reasons_and_names_fills_no_record_with_them(folder: RunFolder) -> None:
+    """Law: of a thousand answers with a finish reason and a model's name of their own the record has MOST_LABELS of each, and
+    FURTHER for the others; one of the first comes back under its own name."""
+    journal = Journal(folder.journal, 0, Redactor(), "run")
+    for index in range(1_000):
+        echo = ended(index)
+        echo.answer.finish_reason = f"{index % 999:05d}" + "r" * 1_000
+        echo.answer.model = f"model {index % 999}"
+        journal.add(echo, 1)
+    journal.flush()
+    journal.close()
+    rows = read_stream(folder.journal / "worker-0.arrows", OUTCOME).to_pylist()
+    for name in ("finish_reason", "answered_as"):
+        found = [row[name] for row in rows]
+        assert len(set(found)) == MOST_LABELS + 1
+        assert found.count(FURTHER) == 999 - MOST_LABELS
+        assert found[999] == found[0] != FURTHER
 
 
 @given(

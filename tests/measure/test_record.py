@@ -17,7 +17,7 @@ from inferometer.errors import RecordError
 from inferometer.journal.schema import PULSE, RECORD, EventClass
 from inferometer.journal.text_counts import NAMES, text_counts
 from inferometer.measure.measurement import measure
-from inferometer.measure.record import Column, Labels, Record, between_ms
+from inferometer.measure.record import MOST_COUNTED, REST, Column, Labels, Record, between_ms
 
 CONTENT = EventClass.CONTENT
 
@@ -133,3 +133,16 @@ def test_the_timestamp_source_is_read_off_the_pulses(build: Any) -> None:
     assert build({}, pulse=({"reads": 5},)).timestamp_source == "kernel"
     assert build({}, pulse=({"reads": 0},)).timestamp_source == "user"
     assert build({}, pulse=({"reads": 5},), timestamp_source="user").timestamp_source == "user"
+
+
+@given(st.lists(st.integers(0, 40), max_size=300))
+def test_labels_beyond_those_that_are_told_are_counted_together(codes: list[int]) -> None:
+    """Law: no count is lost; MOST_COUNTED labels have their own, and none of the others is more frequent."""
+    labels = Labels(np.array(codes, np.int64), tuple(f"reason {code}" for code in range(41)))
+    found = labels.counts(np.ones(len(codes), np.bool_))
+    assert sum(found.values()) == len(codes)
+    assert len(found) <= MOST_COUNTED + 1
+    told = [name for name in found if name != REST]
+    untold = [codes.count(code) for code in range(41) if f"reason {code}" not in told]
+    assert all(found[name] >= most for name in told for most in untold)
+    assert found.get(REST, 0) == sum(untold)

@@ -81,7 +81,10 @@ class StreamFile:
         self._sink.close()
 
 
-MOST_LABELS = 64
+MOST_LABELS, LABEL_LENGTH = 64, 200
+"""Finish reasons, or names of models, that one worker records; and characters of each. Servers have a handful."""
+FURTHER = "(further)"
+"""What is recorded for one more."""
 
 _INTEGERS = (
     # The integer columns in the order `Journal.add` takes them, and the value that stands for null (None: never null).
@@ -206,12 +209,15 @@ class Journal:
 
     def _label(self, known: dict[str, str | None], said: str | None) -> str | None:
         """A finish reason, or a model's name, as the record may hold it. Servers know a handful of them, so each is looked at
-        once."""
+        once; one that has another for each answer would make the report as large as the record."""
         if said is None or said in known:
             return said if said is None else known[said]
         words = _words(self._redact, said)
-        if len(known) < MOST_LABELS:
-            known[said] = words
+        if words in known.values():  # no more of them than MOST_LABELS
+            return words
+        if len(known) >= MOST_LABELS:
+            return FURTHER
+        known[said if len(said) <= LABEL_LENGTH else words or ""] = words
         return words
 
     def add_pulse(self, *values: int | None) -> None:
@@ -281,7 +287,7 @@ def _flat(values: array[int], kind: pa.DataType) -> pa.Array:
 
 def _words(redact: Redactor, text: str | None) -> str | None:
     """A short text from outside: secrets struck out first, then cut, and always encodable."""
-    return redact.short(text, 200) if text else None
+    return redact.short(text, LABEL_LENGTH) if text else None
 
 
 def _count(value: int) -> int:

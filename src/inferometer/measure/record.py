@@ -67,6 +67,10 @@ class Column:
         return Column(self.values[rows], self.valid[rows])
 
 
+MOST_COUNTED, REST = 32, "(others)"
+"""Labels that are told by name, and what the others are told as: servers may invent one for each answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """A column of names: `codes[i]` indexes `names`; -1 is null."""
@@ -80,11 +84,15 @@ class Labels:
         return mask
 
     def counts(self, rows: Mask) -> dict[str, int]:
-        """How often each label occurs among `rows` (nulls left out), the most frequent first, ties by name."""
+        """How often each label occurs among `rows` (nulls left out), the most frequent first, ties by name; those beyond
+        MOST_COUNTED together under REST."""
         chosen = self.codes[rows]
         tally = np.bincount(chosen[chosen >= 0], minlength=len(self.names))
         pairs = [(name, int(count)) for name, count in zip(self.names, tally, strict=True) if count]
-        return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+        pairs.sort(key=lambda pair: (-pair[1], pair[0]))
+        found = dict(pairs[:MOST_COUNTED])
+        rest = sum(count for _, count in pairs[MOST_COUNTED:])
+        return found | ({REST: found.get(REST, 0) + rest} if rest else {})
 
 
 @dataclass(frozen=True, slots=True)
