@@ -61,12 +61,13 @@ def every(size: int) -> Proxy:
     return proxy
 
 
-def in_turn(size: int, apart_ms: float) -> Proxy:
-    """So many events are collected, and then sent one after the other, so far apart."""
+def in_turn(held: Proxy, apart_ms: float) -> Proxy:
+    """What another proxy sends together is sent one event after the other, so far apart."""
 
     def proxy(sent: Ints, random: np.random.Generator) -> Ints:
-        behind = np.arange(len(sent)) % size * round(apart_ms * MS)
-        found: Ints = np.maximum.accumulate(every(size)(sent, random) + behind)
+        together, number = held(sent, random), np.arange(len(sent))
+        first = np.maximum.accumulate(np.where(np.diff(together, prepend=-1) > 0, number, 0))
+        found: Ints = np.maximum.accumulate(together + (number - first) * round(apart_ms * MS))
         return found
 
     return proxy
@@ -152,9 +153,11 @@ def defects() -> Iterator[Defect]:
         "every 3 events": every(3),
         "every 8 events": every(8),
         "every 25 events": every(25),
-        "every 2 events, sent 0.15 ms apart": in_turn(2, 0.15),
-        "every 8 events, sent 0.3 ms apart": in_turn(8, 0.3),
-        "every 25 events, sent 1 ms apart": in_turn(25, 1),
+        "every 2 events, sent 0.15 ms apart": in_turn(every(2), 0.15),
+        "every 8 events, sent 0.3 ms apart": in_turn(every(8), 0.3),
+        "every 25 events, sent 1 ms apart": in_turn(every(25), 1),
+        "flushed every 100 ms, sent 0.3 ms apart": in_turn(by_time(100), 0.3),
+        "first five tokens held, sent 0.3 ms apart": in_turn(first_held, 0.3),
         "1 KiB buffer": by_bytes(1024),
         "4 KiB buffer": by_bytes(4096),
         "flushed every 20 ms": by_time(20),
@@ -174,7 +177,7 @@ def defects() -> Iterator[Defect]:
     name = "3 % of the answers, every 25 events"
     yield in_record(name, family, through(every(25), 0.03), HELD)
     name = "3 % of the answers, every 25 events, sent 1 ms apart"
-    yield in_record(name, family, through(in_turn(25, 1), 0.03), HELD)
+    yield in_record(name, family, through(in_turn(every(25), 1), 0.03), HELD)
     name = "5 % of the answers held, then sent 1 ms apart"
     yield in_record(name, family, through(paced, 0.05), HELD)
 
