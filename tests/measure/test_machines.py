@@ -150,7 +150,29 @@ def test_gaps_that_touch_the_span_count_and_others_do_not() -> None:
     """Law: a gap that begins before the span counts whole."""
     times = np.array([0, 1 * S, 12 * S, 13 * S, 19 * S, 21 * S, 60 * S], np.int64)
     assert longest_gap_s(times, BEGIN, END) == 11.0
-    assert longest_gap_s(times[:1], BEGIN, END) is None
+    assert longest_gap_s(times[:0], BEGIN, END) is None
+
+
+@given(last=st.integers(12, 25))
+def test_a_machine_that_is_read_in_part_says_so(last: int) -> None:
+    """Law: where readings end before the measured phase does, what counters added is unknown, the rest is named, and nothing
+    that was quiet until then is said to have been so to the end."""
+    seconds = [float(second) for second in range(last + 1)]
+    found = machine_seen(
+        machine(
+            track("cpu_seconds", {second: second for second in seconds}, mode="user"),
+            track("accelerator_throttled", dict.fromkeys(seconds, 0.0), device="0", reason="hw_thermal"),
+        ),
+        BEGIN,
+        END,
+    )
+    rest = max(0, 20 - last)
+    assert found.unread_s == rest
+    assert found.longest_gap_s == max(1.0, rest)
+    assert found.cores is not None
+    assert (found.cores.busy is None) == (rest > 0)
+    assert [words.startswith(f"the last {rest} s") for words in found.left_out] == [True] * (rest > 0)
+    assert ("accelerator 0" in found.silent) == (rest > 3)
 
 
 def test_processors_are_split_into_ours_and_others() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from inferometer.measure.energy import LARGEST_GAP_S
 from inferometer.measure.energy_figure import EnergyFigure
 from inferometer.telemetry.machines.tracks import THIS_MACHINE
 
@@ -123,8 +124,9 @@ class FailedMeter:
 
 @dataclass(frozen=True, slots=True)
 class MachineSeen:
-    """A machine over the measured phase. `readings`: in it; `dropped`: in the whole run; `longest_gap_s`: between two readings
-    that touch it; `left_out`: what of its readings was unusable, and why. None: not read, or not known."""
+    """A machine over the measured phase. `readings`: in it; `dropped`: in the whole run; `longest_gap_s`: of it, without
+    a reading; `unread_s`: of it, before the first reading or after the last; `left_out`: what of its readings was unusable, and
+    why. None: not read, or not known."""
 
     url: str
     exporter: str
@@ -142,6 +144,7 @@ class MachineSeen:
     failed_meters: tuple[FailedMeter, ...]
     energy: tuple[EnergyFigure, ...] = ()
     left_out: tuple[str, ...] = ()
+    unread_s: float = 0.0
 
     @property
     def own(self) -> bool:
@@ -168,11 +171,17 @@ class MachineSeen:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Its parts that were read, but of which no reading in the measured phase shows whether they were slowed down."""
-        found = [f"accelerator {one.device}" for one in self.accelerators if one.throttled is None]
+        """Its parts that were read, but of which no reading in the measured phase, or in its last part, shows whether they were
+        slowed down."""
+        partly = self.unread_s > LARGEST_GAP_S
+        found = [
+            f"accelerator {one.device}"
+            for one in self.accelerators
+            if one.throttled is None or (partly and not any(share for _, share in one.throttled))
+        ]
         heat = self.heat
         says = heat is not None and (heat.throttles is not None or heat.speed_limit is not None)
-        return (*found, *(["processors"] if self._has_processors and not says else []))
+        return (*found, *(["processors"] if self._has_processors and (partly or not says) else []))
 
     @property
     def _has_processors(self) -> bool:

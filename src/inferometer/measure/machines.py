@@ -18,7 +18,7 @@ quickest is known to half of what that took.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +74,7 @@ def _seen_or_left_out(one: MachineTracks, samples: Samples, begin: int, end: int
 def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
     """What a machine's readings come to between two instants in ns, of which the second is later."""
     inside = one.times[(one.times >= begin) & (one.times <= end)]
+    unread = _unread(one.times, begin, end)
     seen = MachineSeen(
         url=one.url,
         exporter=one.exporter,
@@ -89,17 +90,37 @@ def machine_seen(one: MachineTracks, begin: int, end: int) -> MachineSeen:
         roles=tuple(_role(one, role, begin, end) for role in _named(one, "role")),
         accelerators=tuple(_accelerator(one, device, begin, end) for device in _devices(one)),
         failed_meters=_failed_meters(one, begin, end),
-        left_out=one.left_out,
+        left_out=(*_unread_words(*unread), *one.left_out),
+        unread_s=sum(unread),
     )
     return possible(seen)
 
 
 def longest_gap_s(times: Ints, begin: int, end: int) -> float | None:
-    """The longest time between two neighbouring readings that is at least partly in the span; None with fewer than two."""
-    if len(times) < 2:
+    """The longest time without a reading that is at least partly in the span, its edges included; None without readings."""
+    if not len(times):
         return None
     touching = (times[1:] > begin) & (times[:-1] < end)
-    return float(np.diff(times)[touching].max()) / NS_PER_S if touching.any() else None
+    between = float(np.diff(times)[touching].max()) / NS_PER_S if touching.any() else 0.0
+    return max(between, *_unread(times, begin, end))
+
+
+def _unread(times: Ints, begin: int, end: int) -> tuple[float, float]:
+    """How long the span had lasted, in s, at the first reading, and still lasted at the last one; 0 where one encloses it."""
+    if not len(times):
+        return (end - begin) / NS_PER_S, 0.0
+    first, last = (min(max(int(one), begin), end) for one in (times[0], times[-1]))
+    return (first - begin) / NS_PER_S, (end - last) / NS_PER_S
+
+
+def _unread_words(before_s: float, after_s: float) -> Iterator[str]:
+    """What that costs."""
+    for seconds, where in ((before_s, "first"), (after_s, "last")):
+        if seconds > 0:
+            yield (
+                f"the {where} {seconds:.3g} s of the measured phase: there is no reading of them; what counters added is not "
+                "known, and the other figures are of the rest"
+            )
 
 
 def grown(track: MachineTrack, begin: int, end: int) -> float | None:

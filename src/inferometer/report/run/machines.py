@@ -131,7 +131,7 @@ def _why(failed: FailedMeter) -> str:
 
 def _readings(one: MachineSeen) -> Iterator[tuple[str, str]]:
     lost = f", {figure(one.dropped)} lost" if one.dropped else ""
-    gap = "" if one.longest_gap_s is None else f", at most {figure(one.longest_gap_s, 3)} s apart"
+    gap = "" if one.longest_gap_s is None else f", at most {figure(one.longest_gap_s, 3)} s without one"
     yield "Readings", f"{figure(one.readings)}{lost}{gap}"
     if one.clock is not None:
         yield (
