@@ -463,6 +463,16 @@ def test_frames_behind_the_end_of_a_stream_do_not_touch_the_others() -> None:
         assert found.ends == {1: "end", 3: "end"}
 
 
+@pytest.mark.parametrize("more", [raw(DATA, 0, 3, b"x"), head(3), head(3) + raw(DATA, END_STREAM, 3, b"x")])
+def test_what_comes_on_a_stream_that_was_said_not_to_be_begun_is_nobodys(more: bytes) -> None:
+    """Law: a server that goes on behind its own GOAWAY, or says it twice, spoils nothing but the word it gave."""
+    made = client(3)
+    found = answers(made, head(1), raw(GOAWAY, 0, 0, number(1) + number(0)), more * 3)
+    found.take(made.receive(raw(GOAWAY, 0, 0, number(5) + number(0)) + raw(DATA, END_STREAM, 1, b"all")))
+    assert (found.ends, found.bodies) == ({1: "end", 3: "unbegun", 5: "unbegun"}, {1: b"all"})
+    assert made.fault == ""
+
+
 def test_a_failure_says_what_the_server_said() -> None:
     """The protocol's own name for it."""
     made = client(3)

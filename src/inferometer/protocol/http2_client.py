@@ -467,7 +467,7 @@ class Http2Client:
         self.leave = f"GOAWAY {name_of(code)}" + (f": {said}" if said else "")
         self.closing = self.changed = True
         for stream in [one for one in self.streams.values() if one.number > last]:
-            self._release(stream)
+            self._reset(stream, ErrorCodes.CANCEL)  # it may go on sending all the same
             self._events.append(Failed(stream, "reset" if stream.answered else "unbegun", self.leave))
 
     def _refuse(self, stream: Stream, words: str) -> None:
