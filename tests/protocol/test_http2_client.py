@@ -256,6 +256,24 @@ def test_requests_keep_to_the_windows_of_the_server_and_arrive_whole(
     assert server.heads[1] == {**fields, "content-length": str(len(bodies[0]))}
 
 
+def test_a_window_of_the_connection_lets_those_go_on_that_wait_for_it() -> None:
+    """Law: whatever held a body back, a stream's window or the connection's, its opening sends it on, and nothing is left."""
+    made = client(3, greeting=raw(SETTINGS, 0, 0, b"\0\4" + number(MOST_WINDOW)), body=b"x" * 40_000)
+    sent(made)  # 65,535 bytes: the connection's window is used up by the second body
+    made.receive(raw(WINDOW_UPDATE, 0, 3, number(1)))
+    assert sent(made) == b""
+    made.receive(raw(WINDOW_UPDATE, 0, 0, number(1)))
+    assert sent(made) == raw(DATA, 0, 3, b"x")
+    made.receive(raw(WINDOW_UPDATE, 0, 0, number(100_000)))
+    assert not any(stream.rest for stream in made.streams.values())
+    narrow = client(2, greeting=raw(SETTINGS, 0, 0, b"\0\4" + number(0)), body=b"abc")
+    sent(narrow)
+    narrow.receive(raw(WINDOW_UPDATE, 0, 0, number(9)) + raw(WINDOW_UPDATE, 0, 3, number(2)))
+    assert sent(narrow) == raw(DATA, 0, 3, b"ab")
+    narrow.receive(raw(SETTINGS, 0, 0, b"\0\4" + number(3)))
+    assert raw(DATA, END_STREAM, 1, b"abc") + raw(DATA, END_STREAM, 3, b"c") in sent(narrow)
+
+
 def test_a_body_larger_than_a_frame_and_the_window_of_the_connection_goes_out_in_parts() -> None:
     """A megabyte: frames of the largest size that is allowed, and no more of them than the connection's window admits."""
     server, body = Server(initial_window_size=MOST_WINDOW), b"x" * 1_000_000

@@ -31,6 +31,7 @@ What ends one stream or all is a `Failed` each, and nothing is raised:
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from h2 import events as h2_events
@@ -416,9 +417,10 @@ class Http2Client:
             self._was_reset(event)
         elif isinstance(event, h2_events.RemoteSettingsChanged):
             self._greeted = self.changed = True
-            self._send_bodies()
+            if SettingCodes.INITIAL_WINDOW_SIZE in event.changed_settings:
+                self._send_bodies(tuple(self._blocked.values()))
         elif isinstance(event, h2_events.WindowUpdated):
-            self._send_bodies()
+            self._opened(event.stream_id or 0, event.delta or 0)
 
     def _head(self, stream: Stream, fields: Fields, *, ends: bool) -> None:
         """Raises ValueError for one that is malformed."""
@@ -521,12 +523,22 @@ class Http2Client:
         else:
             self._blocked.pop(stream.number, None)
 
-    def _send_bodies(self) -> None:
-        """A window of the peer's has grown, perhaps."""
-        if not self._blocked:
-            return
-        self._flush()
-        for stream in list(self._blocked.values()):
+    def _opened(self, number: int, delta: int) -> None:
+        """A window of the peer's has grown: a stream's, or that of the connection, for which bodies wait only while it is
+        used up. Whoever looked at all of them each time could be kept busy with it, a byte at a time."""
+        if number:
+            stream = self._blocked.get(number)
+            self._send_bodies((stream,) if stream is not None else ())
+        elif self._h2.outbound_flow_control_window <= delta:
+            self._send_bodies(tuple(self._blocked.values()))
+
+    def _send_bodies(self, blocked: Sequence[Stream]) -> None:
+        """These may be sent on, as far as the window of the connection goes."""
+        if blocked:
+            self._flush()
+        for stream in blocked:
+            if self._h2.outbound_flow_control_window <= 0:
+                return
             before = len(stream.rest)
             self._send_body(stream)
             if len(stream.rest) < before:
