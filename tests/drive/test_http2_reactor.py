@@ -299,8 +299,10 @@ def test_all_is_over_at_once_though_the_connection_breaks_as_it_is_cancelled() -
     def silent(talk: Conversation, _stream: int) -> None:
         if len(talk.requests) == 8:
             talk.reset()
+            gone.set()
 
     for end in ("cancel", "expire"):
+        gone = threading.Event()
         with http2_server(silent) as peer:
             ended: list[Exchange] = []
             reactor = Reactor(Peer(socket.AF_INET, ("127.0.0.1", peer.port)), KIND, ended.append)
@@ -308,7 +310,7 @@ def test_all_is_over_at_once_though_the_connection_breaks_as_it_is_cancelled() -
             for index in range(8):
                 reactor.submit(exchange(index, now, kind=KIND), now)
             carry_on(reactor, peer.has_read(8))
-            time.sleep(0.05)
+            assert gone.wait(PATIENCE_NS / 1e9)
             if end == "cancel":
                 reactor.cancel(time.monotonic_ns(), "over")
             else:
