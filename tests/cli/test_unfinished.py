@@ -159,3 +159,20 @@ def test_a_folder_of_nothing_of_ours_is_only_called_no_run(tmp_path: Path) -> No
     """No advice for what is unknown."""
     with pytest.raises(RecordError, match=r"not a run folder \(it holds no plan.json\)$"):
         RunFolder.open(tmp_path)
+
+
+def test_a_journal_that_lost_its_end_makes_no_run_that_reached_its_own(tmp_path: Path) -> None:
+    """Law: a run that ended, but whose journal did not reach the disk whole, is interrupted; never VALID by what is left."""
+    load = ["--requests", "60", "--concurrency", "4", "--warmup", "0"]
+    finish("simulate", *SMALL, *load, "--index", "none", "--out", str(tmp_path))
+    folder = RunFolder(only(tmp_path))
+    stream = folder.journal / "worker-0.arrows"
+    os.truncate(stream, stream.stat().st_size - 8)  # no more than the mark of its end
+    folder.record.unlink()
+    code, _, words = finish("recover", str(folder.path))
+    assert code == 130
+    assert "journal/worker-0.arrows: not whole, or missing" in words
+    summary = json.loads((folder.path / "summary.json").read_bytes())
+    assert summary["run"]["interrupted"]
+    assert "interrupted" in {one["code"] for one in summary["verdict"]["reasons"]}
+    assert summary["verdict"]["status"] != "VALID"

@@ -118,6 +118,52 @@ def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolde
 
 
 @pytest.mark.parametrize("kind", ["worker", "pulse"])
+def test_sealing_names_a_stream_that_does_not_go_on_to_its_end(kind: str, folder: RunFolder) -> None:
+    """Law: cut at any byte, or damaged with its end in place, a stream is no whole one, whatever of it can be read."""
+    journal = Journal(folder.journal, 0, Redactor(), "run")
+    for row in range(3):
+        journal.add(ended(row), 1)
+        journal.add_pulse(row, 1, 1, 2, 3, 4, 5, 6, 0, 5, 5, 10)
+        journal.flush()
+    journal.close()
+    path = folder.journal / f"{kind}-0.arrows"
+    data = path.read_bytes()
+
+    def cut() -> tuple[Path, ...]:
+        folder.record.unlink(missing_ok=True)
+        return seal(folder, lambda texts: [0 for _ in texts], "run").cut
+
+    assert cut() == ()
+    for end in (*range(0, len(data), 397), *range(len(data) - 9, len(data))):
+        path.write_bytes(data[:end])
+        assert cut() == (path,)
+    path.write_bytes(data[: len(data) // 2] + data[-8:])
+    assert cut() == (path,)
+
+
+@pytest.mark.parametrize("loss", ["a stream", "half a stream"])
+def test_sealing_again_replaces_no_record_by_one_of_fewer_requests(loss: str, folder: RunFolder) -> None:
+    """Law: what was sealed stays, also where the journal has lost a part since: by damage, or by a kill as it was removed."""
+    for worker in (0, 1):
+        journal = Journal(folder.journal, worker, Redactor(), "run")
+        for row in range(worker, 10, 2):
+            journal.add(ended(row), 1)
+            journal.flush()
+        journal.close()
+    assert not seal(folder, lambda texts: [0 for _ in texts], "run").kept
+    whole = folder.record.read_bytes()
+    stream = folder.journal / "worker-0.arrows"
+    if loss == "a stream":
+        stream.unlink()
+    else:
+        stream.write_bytes(stream.read_bytes()[: stream.stat().st_size // 2])
+    assert seal(folder, lambda texts: [0 for _ in texts], "run").kept
+    assert folder.record.read_bytes() == whole
+    folder.record.write_bytes(whole[:-100])  # nothing can be read of it
+    assert not seal(folder, lambda texts: [0 for _ in texts], "run").kept
+
+
+@pytest.mark.parametrize("kind", ["worker", "pulse"])
 def test_a_stream_of_another_run_is_refused(folder: RunFolder, kind: str) -> None:
     """Law: outcomes and pulses are sealed under the id of the run that wrote them, and under no other: both runs may have one
     schedule, so that nothing else of a stream tells them apart."""

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from inferometer.errors import RecordError, file_error
+from inferometer.errors import RecordError
 from inferometer.journal.schema import OUTCOME
-from inferometer.journal.versions import check_filled, check_unpacked, current
-from inferometer.whole_file import check_regular
+from inferometer.journal.stream_batches import StreamBatches
+from inferometer.journal.versions import check_filled, current
 
 PIECE_ROWS = 1 << 16
 PIECE_BYTES = 1 << 26
@@ -59,14 +59,19 @@ class _Stream:
 
 
 class Outcomes:
-    """What is in these streams, each as far as it is whole. Raises RecordError for another format or version."""
+    """What is in these streams, each as far as it is whole; `cut`: those that are not, to their end. Raises RecordError for
+    another format or version."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
+        self.cut: list[Path] = []
         file, at, rows, size = (array("q") for _ in range(4))  # of each batch
         keys: list[NDArray[np.int64]] = [np.zeros((2, 0), np.int64)]
         for number, path in enumerate(paths):
-            for begin, end, due in _batches(path):
+            batches, whole = _batches(path)
+            if not whole:
+                self.cut.append(path)
+            for begin, end, due in batches:
                 file.append(number)
                 at.append(begin)
                 rows.append(due.shape[1])
@@ -118,34 +123,20 @@ class Outcomes:
         return table.take(pa.array(place))
 
 
-def _batches(path: Path) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Every whole batch of a stream: where it begins and ends, and of its rows t_intended and index, shape (2, rows)."""
-    check_regular(path)
-    check_unpacked(path)
-    with pa.OSFile(str(path)) as source:
+def _batches(path: Path) -> tuple[list[tuple[int, int, NDArray[np.int64]]], bool]:
+    """Every whole batch of a stream: where it begins and ends, and of its rows t_intended and index, shape (2, rows); and
+    whether that is all of it."""
+    stream, found = StreamBatches(path), list[tuple[int, int, NDArray[np.int64]]]()
+    if stream.schema is None:
+        return found, False
+    if any(stream.schema.get_field_index(name) < 0 for name in _DUE):  # other names may be no text
+        raise RecordError(f"{path.name}: damaged (it has no columns {' and '.join(_DUE)}, or several)")
+    # An empty array is not made of every type.
+    current(pa.Table.from_batches([], stream.schema), OUTCOME, path)
+    for begin, end, batch in stream:
         try:
-            reader = pa.ipc.open_stream(source)
-        except pa.ArrowInvalid:
-            return  # killed before the header was out
-        except (pa.ArrowException, OSError) as cause:
-            raise file_error(f"{path.name}: damaged ({cause})", cause) from cause
-        if any(reader.schema.get_field_index(name) < 0 for name in _DUE):  # other names may be no text
-            raise RecordError(f"{path.name}: damaged (it has no columns {' and '.join(_DUE)}, or several)")
-        current(
-            pa.Table.from_batches([], reader.schema), OUTCOME, path
-        )  # an empty array is not made of every type
-        while True:
-            at = source.tell()
-            try:
-                batch = reader.read_next_batch()
-                batch.validate(full=True)  # an offset that points elsewhere would be followed
-                due = [batch.column(name).to_numpy() for name in _DUE]
-            except StopIteration:
-                return
-            except (pa.ArrowException, KeyError):
-                return  # cut off in mid-batch
-            except OSError as cause:
-                if cause.errno is None:  # the same, in other words of Arrow's
-                    return
-                raise  # the disk's: what follows may well be there
-            yield at, source.tell(), np.array(due, np.int64)
+            due = [batch.column(name).to_numpy() for name in _DUE]
+        except (pa.ArrowException, KeyError):
+            return found, False  # a null, where no version has one
+        found.append((begin, end, np.array(due, np.int64)))
+    return found, stream.whole

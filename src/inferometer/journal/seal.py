@@ -7,6 +7,7 @@ second's worth at most) is gone, and its requests stay without an outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,9 @@ from inferometer.journal.outcomes import PIECE_ROWS, Outcomes
 from inferometer.journal.repeated_replies import RepeatedReplies
 from inferometer.journal.schedule import asked
 from inferometer.journal.schema import PULSE, RECORD, RUN, Outcome, of_run
+from inferometer.journal.stream_batches import StreamBatches
 from inferometer.journal.text_counts import text_counts
-from inferometer.journal.versions import check_unpacked, current
+from inferometer.journal.versions import current
 from inferometer.whole_file import check_regular, replacing
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
@@ -51,30 +53,16 @@ JOINED = (
 
 def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
     """All whole batches of an append-only stream. Raises RecordError for another format or version."""
-    check_regular(path)
-    check_unpacked(path)
-    batches: list[pa.RecordBatch] = []
-    with pa.OSFile(str(path)) as source:
-        try:
-            reader = pa.ipc.open_stream(source)
-        except pa.ArrowInvalid:
-            return schema.empty_table()  # killed before the header was out
-        except (pa.ArrowException, OSError) as cause:
-            raise file_error(_unreadable(path, cause), cause) from cause
-        while True:
-            try:
-                batch = reader.read_next_batch()
-                batch.validate(full=True)  # an offset that points elsewhere would be followed
-                batches.append(batch)
-            except StopIteration:
-                break
-            except pa.ArrowException:
-                break  # cut off in mid-batch
-            except OSError as cause:
-                if cause.errno is None:  # the same, in other words of Arrow's
-                    break
-                raise  # the disk's: what follows may well be there
-    return current(pa.Table.from_batches(batches, schema=reader.schema), schema, path)
+    return _read_stream(path, schema)[0]
+
+
+def _read_stream(path: Path, schema: pa.Schema) -> tuple[pa.Table, bool]:
+    """The same, and whether that is all of it."""
+    stream = StreamBatches(path)
+    if stream.schema is None:
+        return schema.empty_table(), False
+    batches = [batch for _, _, batch in stream]
+    return current(pa.Table.from_batches(batches, schema=stream.schema), schema, path), stream.whole
 
 
 def streams(folder: RunFolder, kind: str, schema: pa.Schema) -> pa.Table:
@@ -88,15 +76,27 @@ def stream_paths(folder: RunFolder, kind: str) -> list[Path]:
     return sorted(folder.journal.glob(f"{kind}-*.arrows"))
 
 
-def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> None:
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What sealing met. `cut`: streams that could not be read to their end mark. `kept`: the record that was there holds more
+    requests than the streams still do, and was left as it is."""
+
+    cut: tuple[Path, ...] = ()
+    kept: bool = False
+
+
+def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> Sealed:
     """Join outcomes with the schedule, count the generated text with `count`, and write both parquet files.
 
     `run`: the id in run.json, which both files carry in their metadata. Readers ignore it but for `run_of`. `keep`: whose text
     the record keeps; all of it has been counted by then. Held at a time are what `Outcomes` holds, 45 bytes a row of the
-    schedule, and one piece of the record. Raises RecordError, also for a stream of another run.
+    schedule, and one piece of the record. A record of the same run that holds more stays: of a journal that was damaged, or
+    removed in part, it is the last that does. Raises RecordError, also for a stream of another run.
     """
     _check_of_run(folder, run)
     outcomes, schedule = Outcomes(stream_paths(folder, "worker")), asked(folder.schedule, JOINED)
+    if _holds_more(folder.record, len(outcomes), run):
+        return Sealed(kept=True)
     replies = RepeatedReplies()
     schema = of_run(RECORD, run)
 
@@ -109,8 +109,22 @@ def seal(folder: RunFolder, count: Count, run: str, keep: KeepText = "all") -> N
             yield _keeping(record, keep).replace_schema_metadata(schema.metadata)
 
     write_tables(pieces(), schema, folder.record)
-    pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
-    write_table(pulses.replace_schema_metadata(of_run(PULSE, run).metadata), folder.pulse)
+    pulses = [(path, *_read_stream(path, PULSE)) for path in stream_paths(folder, "pulse")]
+    table = pa.concat_tables([pulse for _, pulse, _ in pulses] or [PULSE.empty_table()])
+    table = table.sort_by([("t_ns", "ascending")])
+    write_table(table.replace_schema_metadata(of_run(PULSE, run).metadata), folder.pulse)
+    return Sealed((*outcomes.cut, *(path for path, _, whole in pulses if not whole)))
+
+
+def _holds_more(record: Path, rows: int, run: str) -> bool:
+    """Whether there is a record of this run with more than so many rows, all of which can be read, and its pulses."""
+    try:
+        if not record.is_file() or run_of(record) not in (None, run) or rows_of(record) <= rows:
+            return False
+        read_table(record.with_name("pulse.parquet"), PULSE)
+        return sum(len(part) for part in record_parts(record, RECORD.names)) > rows
+    except RecordError:
+        return False
 
 
 def _check_of_run(folder: RunFolder, run: str) -> None:

@@ -506,7 +506,7 @@ def workers_alive(measurement: Measurement, record: Record) -> Check:
 
 
 def interrupted(record: Record) -> Check:
-    """A person stopped the run: what was measured is not what the plan asked for."""
+    """A person stopped the run, or its journal is not whole: what is on record is not what the plan asked for."""
     return Check("interrupted", "unsure" if record.interrupted else "pass", float(record.interrupted), 0.0)
 
 

@@ -536,7 +536,7 @@ CHECKS: dict[str, Wording] = {
         "number",
         {
             "pass": "The run reached its planned end.",
-            "unsure": "The run was stopped before its planned end.",
+            "unsure": "The run was stopped before its planned end, or a part of its journal is lost.",
             "na": "Whether the run reached its end is not recorded.",
         },
         {"unsure": "Run it again to the end, or plan a shorter run."},

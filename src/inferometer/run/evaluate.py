@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
@@ -32,7 +34,7 @@ from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
-from inferometer.run.facts import as_measured, check_of_one_run, read_facts
+from inferometer.run.facts import as_measured, check_of_one_run, read_facts, write_facts
 from inferometer.run.memory_need import check_memory
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
@@ -64,10 +66,12 @@ class RunResult:
 def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
     """Seal the journal, end the scraping and evaluate the record. Raises RecordError."""
     try:
-        _seal(folder, tokenizer)
+        notes = _seal(folder, tokenizer)
         if scrapes is not None:
             settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
-        return evaluate(folder)
+        result = evaluate(folder)
+        result.notes.extend(notes)
+        return result
     except (OSError, MemoryError, KeyboardInterrupt) as cause:
         why = "interrupted" if isinstance(cause, KeyboardInterrupt) else in_words(cause)
         raise _ended(
@@ -101,13 +105,31 @@ def cut_short(folder: RunFolder, cause: BaseException) -> BaseException:
     return cause
 
 
-def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: bool = False) -> None:
-    """Seal the journal. Where text is not to be kept, the journal, which holds it, goes: the record has all else of it.
-    `keep_journal`: it stays all the same, since its text is still to be counted."""
-    keep = saved.read(folder.plan).instrument.keep_text
-    seal(folder, tokenizer.count_all, read_facts(folder).id, keep)
+def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: bool = False) -> list[str]:
+    """Seal the journal; notes on what it lacked. Where text is not to be kept, the journal, which holds it, goes: the record
+    has all else of it. `keep_journal`: it stays all the same, since its text is still to be counted."""
+    plan, facts = saved.read(folder.plan), read_facts(folder)
+    keep = plan.instrument.keep_text
+    sealed = seal(folder, tokenizer.count_all, facts.id, keep)
+    notes = [_KEPT] if sealed.kept else []
+    lost = [] if sealed.kept else _lost(folder, plan.instrument.workers, facts, sealed.cut)
+    if lost and not facts.interrupted:
+        write_facts(folder, replace(facts, interrupted=True))
+        notes.append(f"{', '.join(lost)}: not whole, or missing. This run counts as interrupted")
     if keep != "all" and not keep_journal:
         folder.remove_outcomes()
+    return notes
+
+
+_KEPT = "requests.parquet holds more requests than the journal still does, and stays as it is"
+
+
+def _lost(folder: RunFolder, workers: int, facts: RunFacts, cut: Sequence[Path]) -> list[str]:
+    """The streams of workers that lived to the end of the run, and yet are not whole. A simulation has one worker."""
+    expected = [folder.journal / f"worker-{number}.arrows" for number in range(workers)]
+    lacking = sorted({*cut, *(path for path in expected if not path.is_file())})
+    dead = {f"{kind}-{death.worker}.arrows" for death in facts.dead_workers for kind in ("worker", "pulse")}
+    return [f"journal/{path.name}" for path in lacking if path.name not in dead]
 
 
 def evaluate(folder: RunFolder) -> RunResult:
@@ -158,8 +180,8 @@ def _assess(folder: RunFolder) -> Assessment:
     )  # fmt: skip
     slos = slo_outcomes(plan, measurement, record, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
-    summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
-    summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
+    summary = replace(summary, metrics_endpoints=scraped.endpoints)
+    summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
 
@@ -222,16 +244,17 @@ def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
     """Seal the journal of a run whose process was killed, and evaluate it. The folder may be a stranger's, and nothing that it
     names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter). Raises RecordError, also while
     the run is going: sealing may remove the journal; and PlanError for a tokenizer that is not the run's."""
-    plan, why = saved.read(folder.plan), None
+    plan, why, notes = saved.read(folder.plan), None, list[str]()
     if any(folder.journal.glob("worker-*.arrows")):
         with hold.alone(folder.journal):
             counts, why = tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer, tokenizer)
-            _seal(folder, counts, keep_journal=why is not None)
+            notes = _seal(folder, counts, keep_journal=why is not None)
     elif plan.instrument.keep_text == "all" or not folder.record.is_file():
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
     settle(folder)
     result = evaluate(folder)
+    result.notes.extend(notes)
     if why is not None:
         again = f"`inferometer recover {folder.path} --tokenizer FILE` counts them"
         result.notes.append(f"the tokens of the answers are not counted: {why}; {again}")

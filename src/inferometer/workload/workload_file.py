@@ -1,6 +1,5 @@
-"""A workload that was made: the requests of a plan, with everything that they say, as a file that can be run.
-
-There are two spellings with the same content and the same hashes:
+"""A workload that was made: the requests of a plan, with everything that they say, as a file that can be run. There are
+two spellings with the same content and the same hashes:
 
 | file    | the header                                            | a row                                                   |
 | ------- | ----------------------------------------------------- | ------------------------------------------------------- |
