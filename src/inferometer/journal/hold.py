@@ -20,7 +20,7 @@ PATIENCE_S = 5.0
 """Workers whose command was killed need a moment to write what they have."""
 PAUSE_S = 0.05
 
-GOING = "the run is under way. Wait for its end, or end it with Ctrl-C, which reports what was measured"
+GOING = "the run is under way, or being recovered. Wait for its end; Ctrl-C ends a run, and reports what was measured"
 
 
 def join(folder: Path) -> int:
