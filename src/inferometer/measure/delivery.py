@@ -193,9 +193,11 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
 
 def _moved(ttft_ms: Floats, held: Mask) -> float:
     """By what share P99 is longer with those held back; 0 where there are none, or no others."""
+    if not held.any():
+        return 0.0
     known = ~np.isnan(ttft_ms)
     others = np.sort(ttft_ms[known & ~held])
-    if not held.any() or not len(others) or (p99 := percentile(others, 0.99)) <= 0:
+    if not len(others) or (p99 := percentile(others, 0.99)) <= 0:
         return 0.0
     return percentile(np.sort(ttft_ms[known]), 0.99) / p99 - 1.0
 

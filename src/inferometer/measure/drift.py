@@ -321,14 +321,14 @@ def proportional(values: Floats, load: Floats) -> Floats:
     sizes = np.diff(edges)
     scale = np.maximum(load.mean(axis=0), 1e-9)
     level, fit = np.zeros(len(values)), np.exp(values)
+    parts = [*slices(len(values), FITTED)]
     for _ in range(TURNS):
         latency = np.exp(values - level)
-        parts = [*slices(len(values))]
         relative = (
-            (_terms(load[part] / scale) / fit[part, None], latency[part] / fit[part]) for part in parts
+            (_terms(load[part], scale) / fit[part, None], latency[part] / fit[part]) for part in parts
         )
         effect = least_squares(relative)
-        fit = np.concatenate([_terms(load[part] / scale) @ effect for part in parts])
+        fit = np.concatenate([_terms(load[part], scale) @ effect for part in parts])
         fit = np.maximum(fit, FIT_LEAST * float(np.median(latency)))
         by_block = np.add.reduceat(values - np.log(fit), edges[:-1]) / sizes
         level = np.repeat(by_block - by_block.mean(), sizes)
@@ -336,8 +336,11 @@ def proportional(values: Floats, load: Floats) -> Floats:
     return left
 
 
-def _terms(load: Floats) -> Floats:
-    return np.column_stack((np.ones(len(load)), load))
+def _terms(load: Floats, scale: Floats) -> Floats:
+    """A row for each value: 1, and the loads over their `scale`."""
+    terms = np.ones((1 + len(scale), len(load))).T  # a column lies together, as in `load`
+    np.divide(load, scale, out=terms[:, 1:])
+    return terms
 
 
 def least_squares(parts: Iterable[tuple[Floats, Floats]]) -> Floats:
@@ -356,6 +359,9 @@ def least_squares(parts: Iterable[tuple[Floats, Floats]]) -> Floats:
 
 
 TURNS = 6
+FITTED = 1 << 16
+"""Values that are fitted together: their terms stay in the processor's cache."""
+
 FIT_LEAST = 0.1
 """Of the median latency, below which the effect of a load is not taken to fall."""
 

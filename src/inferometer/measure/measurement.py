@@ -78,6 +78,8 @@ SELDOM_HELD = 0.01
 """Users of whom more requests wait slow down while the server fills up: what is missing is not known."""
 
 LENGTHS = ("input_tokens", "output_tokens")
+OTHER_FIRST_TOKENS = ("ttft_any_ms", "ttfo_ms", "ttfe_ms")
+"""Metrics that are TTFT itself where the first event, or the first with text, is the first visible token, as it often is."""
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
@@ -314,9 +316,13 @@ def _metrics(samples: Samples) -> tuple[Metrics, dict[str, int]]:
     for name, metric in METRICS.items():
         if metric.pooled:
             described[name] = samples.pooled_described(stem(name))
+            continue
+        values = values_of(samples, name)
+        excluded[name] = int(np.isnan(values).sum())
+        if name in OTHER_FIRST_TOKENS and np.array_equal(values, samples.ttft, equal_nan=True):
+            described[name] = described["ttft_ms"]
         else:
-            values = values_of(samples, name)
-            described[name], excluded[name] = _described(samples, name, values), int(np.isnan(values).sum())
+            described[name] = _described(samples, name, values)
     return Metrics(**described), excluded
 
 

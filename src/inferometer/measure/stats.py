@@ -118,7 +118,8 @@ def describe(values: Floats, states: LoadStates = INDEPENDENT, wait: float = 0.0
     `states`: of the load that they met. `wait`: how much longer the longest wait for the server was than the mean one, in the
     values' unit, for a metric that includes it.
     """
-    known = values[~np.isnan(values)]
+    missing = np.isnan(values)
+    known = values[~missing] if missing.any() else values
     return _described(known, Bins.in_order(len(known)), states, wait) if len(known) else None
 
 

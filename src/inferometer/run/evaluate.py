@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,7 +162,8 @@ def _assess(folder: RunFolder) -> Assessment:
     check_of_one_run(folder, own, facts)
     check_memory(folder)
     plan = as_measured(own, facts)
-    record = _record(folder, facts)
+    unmeasured = _Unmeasured(record_parts(folder.record, COLUMNS))
+    record = _record(folder, facts, unmeasured)
     scraped = exported(folder, plan, facts)
     server_metrics = scraped.translated
     samples = samples_of(plan, record)
@@ -170,7 +171,7 @@ def _assess(folder: RunFolder) -> Assessment:
     probed = Probed(None if learned is None else learned.template, facts.greeting)
     measurement = measure(plan, record, samples, server_metrics, probed, scraped.machines)
     warm_up = warm_up_summary(
-        plan.load, _unmeasured(folder), record.t_taken, facts.warm_prefixes, server_metrics
+        plan.load, unmeasured.rows(), record.t_taken, facts.warm_prefixes, server_metrics
     )
     lookup = _lookup(folder, facts)
     arrival = arrival_comparison(plan, measurement, record)
@@ -198,15 +199,27 @@ def samples_in(folder: RunFolder) -> Samples:
     return samples_of(as_measured(saved.read(folder.plan), facts), _record(folder, facts))
 
 
-def _unmeasured(folder: RunFolder) -> pa.Table:
-    """The rows of a sealed record that were sent before the measurement or around it."""
-    measured = pc.field("phase") == int(Phase.MEASURE)
-    return pa.concat_tables(part.filter(~measured) for part in record_parts(folder.record, WARM_UP_COLUMNS))
+class _Unmeasured:
+    """The parts of a sealed record, of which it keeps the rows sent before the measurement or around it."""
+
+    def __init__(self, parts: Iterable[pa.Table]) -> None:
+        self._parts = parts
+        self._rows: list[pa.Table] = []
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        measured = pc.field("phase") == int(Phase.MEASURE)
+        for part in self._parts:
+            self._rows.append(part.select(WARM_UP_COLUMNS).filter(~measured))
+            yield part
+
+    def rows(self) -> pa.Table:
+        """Those of the parts that were gone through."""
+        return pa.concat_tables(self._rows)
 
 
-def _record(folder: RunFolder, facts: RunFacts) -> Record:
+def _record(folder: RunFolder, facts: RunFacts, parts: Iterable[pa.Table] | None = None) -> Record:
     record = Record.from_tables(
-        record_parts(folder.record, COLUMNS),
+        record_parts(folder.record, COLUMNS) if parts is None else parts,
         read_table(folder.pulse, PULSE),
         interrupted=facts.interrupted,
         timestamp_source=facts.timestamp_source,
