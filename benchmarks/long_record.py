@@ -1,9 +1,11 @@
-"""Benchmark of the record of a long run: what it takes to seal it and to report it.
+"""Benchmark of the record of a long run: what it takes to seal, report, recover and compare it.
 
-`python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S]` makes the journal of such a run without
-a server, as two workers would have written it: open loop, answers streamed token by token, batches of 0.8 s. Then it lets
-processes of their own seal it, report it, and recover it, and prints of each the time, the requests per second and the most
-memory that it had: without pages of files, which the kernel may take back at any time, and with them.
+`python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S] [--out DIR]` makes the journals of two
+such runs without a server, as two workers would have written them: open loop, answers streamed token by token, batches of
+0.8 s. Then it lets processes of their own seal and report the first, recover the second, which has no sealed record, and
+compare the two. It prints of each the time, the requests per second and the most memory that it had: without pages of files,
+which the kernel may take back at any time, and with them. 10 million requests need 20 GB of disk in DIR, by default where
+temporary files lie.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from inferometer.journal.schedule import BATCH
 from inferometer.journal.schema import OUTCOME, PULSE, SCHEDULE, EventClass, Phase
 from inferometer.journal.writer import StreamFile
 from inferometer.plan import saved
+from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.target import Target
@@ -59,21 +62,32 @@ def long_record(bench: Bench) -> Iterator[Figure | Note]:
         yield from measured(1_000_000, tokens=8, text=2_300, rate=2_000.0)
 
 
-def measured(requests: int, *, tokens: int, text: int, rate: float) -> Iterator[Figure]:
-    """What it takes to seal, report and recover such a record."""
+def measured(
+    requests: int, *, tokens: int, text: int, rate: float, out: Path | None = None
+) -> Iterator[Figure]:
+    """What it takes to seal, report, recover and compare such records, which are made in `out` and removed at the end."""
     name = f"{requests:,} requests of {tokens} tokens, {text:,} bytes of text"
-    with tempfile.TemporaryDirectory(prefix="inferometer-long-") as parent:
+    with tempfile.TemporaryDirectory(prefix="inferometer-long-", dir=out) as parent:
         began = time.monotonic()
-        folder = journal_of(Path(parent), requests, tokens=tokens, text=text, rate=rate)
-        yield Figure(f"{name}: made", time.monotonic() - began, "s")
-        for step in ("seal", "report", "recover"):
-            command = [str(instrument.COMMAND), step, str(folder.path), "--json"]
-            if step == "seal":
-                command = [sys.executable, "-m", "benchmarks.long_record", "--seal", str(folder.path)]
-            seconds, cpu, own, all_pages = _timed(command)
+        folder, other = (
+            journal_of(Path(parent), requests, tokens=tokens, text=text, rate=rate, seed=seed)
+            for seed in (1, 2)
+        )
+        yield Figure(f"{name}: two made", time.monotonic() - began, "s")
+        command = str(instrument.COMMAND)
+        steps = {
+            "seal": [sys.executable, "-m", "benchmarks.long_record", "--seal", str(folder.path)],
+            "report": [command, "report", str(folder.path), "--json"],
+            "recover": [command, "recover", str(other.path), "--json"],
+            "compare": [command, "compare", str(folder.path), str(other.path), "--index", "none", "--json"],
+        }
+        for step, words in steps.items():
+            seconds, cpu, own, all_pages = _timed(words)
+            count = 2 * requests if step == "compare" else requests
             yield Figure(f"{name}: {step}", seconds, "s")
             yield Figure(f"{name}: {step}, CPU time", cpu, "s")
-            yield Figure(f"{name}: {step}", requests / seconds, "requests/s", at_least(100_000.0), 0)
+            yield Figure(f"{name}: {step}", count / seconds, "requests/s", at_least(100_000.0), 0)
+            yield Figure(f"{name}: {step}, by CPU time", count / cpu, "requests/s", digits=0)
             yield Figure(f"{name}: {step}, peak memory", own / GIB, "GiB", at_most(2.0), 2)
             yield Figure(f"{name}: {step}, peak with pages of files", all_pages / GIB, "GiB", digits=2)
         for label, path in (("journal", folder.journal), ("sealed record", folder.record)):
@@ -114,8 +128,10 @@ def own_bytes(pid: int) -> int:
     return int(next(sizes, "0")) << 10
 
 
-def journal_of(parent: Path, requests: int, *, tokens: int, text: int, rate: float) -> RunFolder:
-    """The folder of a run that ended, not sealed yet."""
+def journal_of(
+    parent: Path, requests: int, *, tokens: int, text: int, rate: float, seed: int = 1
+) -> RunFolder:
+    """The folder of a run that ended, not sealed yet. `seed`: of the latencies; the load is the same."""
     plan = Plan(
         target=Target(url="http://127.0.0.1:1", model="truth"),
         load=Load(rate=rate, requests=requests, warmup=0),
@@ -123,8 +139,8 @@ def journal_of(parent: Path, requests: int, *, tokens: int, text: int, rate: flo
     )
     folder = RunFolder.create(parent, "long", time.time_ns())
     folder.plan.write_bytes(saved.to_json(plan))
-    noise = np.random.default_rng(1)
-    due = np.cumsum(noise.exponential(1e9 / rate, requests)).astype(np.int64)
+    noise = np.random.default_rng(seed)
+    due = phase_instants(plan.load, plan.workload.seed)
     _write_schedule(folder.schedule, due, tokens)
     for worker in range(WORKERS):
         _write_worker(folder, worker, due, noise, tokens, text)
@@ -247,12 +263,13 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--tokens", type=int, default=8)
     parser.add_argument("--text", type=int, default=40)
     parser.add_argument("--rate", type=float, default=2_000.0)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--seal", type=Path)
     words = parser.parse_args(given)
     if words.seal is not None:
         _seal(words.seal)
         return
-    for row in measured(words.requests, tokens=words.tokens, text=words.text, rate=words.rate):
+    for row in measured(words.requests, tokens=words.tokens, text=words.text, rate=words.rate, out=words.out):
         print(f"{row.label}: {row.value:,.{row.digits}f} {row.unit}", flush=True)
 
 
