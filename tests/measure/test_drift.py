@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from benchmarks.drift_power import Cell, alarms, line, played, step
 from inferometer.judge.steadiness import DRIFT_LIMIT, SWING_LIMIT
-from inferometer.measure.drift import change_point, given_load, proportional, swings
+from inferometer.measure.drift import centred_ranks, change_point, given_load, proportional, swings
 from inferometer.measure.record import Floats
 
 
@@ -47,6 +48,15 @@ def test_the_statistic_is_of_ranks() -> None:
     assert found > DRIFT_LIMIT
     assert abs(k - 120) <= 3
     assert change_point(np.exp(values)) == (found, k)
+
+
+def test_ranks_are_those_of_scipy() -> None:
+    """Law: whole numbers, which are counted, have the ranks of other numbers in the same order, and those that scipy gives."""
+    draw = np.random.default_rng(4)
+    for values in (np.round(draw.normal(0, 5, 200)), np.zeros(3), np.array([7.0, -2.0, 7.0])):
+        expected = (rankdata(values) - 0.5) / len(values) - 0.5
+        for same in (values, values * 0.37 + 0.1, values * 1e9):
+            assert centred_ranks(same) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_change_of_the_load_is_none_of_the_server() -> None:

@@ -12,8 +12,8 @@ from msgspec import to_builtins
 
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.delivery import Delivery, itl_method
-from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.samples import Samples
+from inferometer.measure.measurement import OTHER_FIRST_TOKENS, measure, samples_of
+from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.throughput import rate_interval
 from inferometer.measure.tokens import single_token_share
 
@@ -40,6 +40,22 @@ def test_the_order_of_rows_changes_nothing(build: Any, plan_of: Any, random_rows
     shuffled = [rows[i] for i in np.random.default_rng(seed).permutation(40)]
     plan = plan_of(**OPEN)
     assert near(to_builtins(measure(plan, build(*shuffled))), to_builtins(measure(plan, build(*rows))))
+
+
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_each_first_token_has_its_own_statistics(
+    build: Any, plan_of: Any, random_rows: Any, seed: int
+) -> None:
+    """Law: a metric of a first event or text is described by its own values, also where all or some of them are TTFT's."""
+    plan, rows = plan_of(**OPEN), random_rows(seed, 40)
+    silent = rows[0] | {"events": [(ms - 1, E.ROLE) for ms, _ in rows[0]["events"][:1]] + rows[0]["events"]}
+    for record in (build(*rows), build(silent, *rows[1:])):
+        samples = samples_of(plan, record)
+        found = measure(plan, record, samples).metrics
+        for name in ("ttft_ms", *OTHER_FIRST_TOKENS):
+            expected = samples.described(values_of(samples, name), waits=True)
+            assert getattr(found, name) == expected
 
 
 @given(seeds, st.integers(-(10**6), 10**6))

@@ -84,7 +84,7 @@ def _compared(plan: Plan, measurement: Measurement, record: Record, due: Ints) -
         behind = max(0, plan.load.requests - sent)
         reached = record.session[record.measured & (record.turn == 0)].values
         planned = planned[: int(reached.max()) + 1]
-    if np.array_equal(np.sort(planned), np.sort(due)):
+    if np.array_equal(planned, due) or np.array_equal(np.sort(planned), np.sort(due)):
         return behind, 0, len(planned)
     return _less(planned, due) + behind, _less(due, planned), len(planned)
 

@@ -179,11 +179,12 @@ class Load:
         self.ended: Ints = held(record.t_end[rows])
         self.first: Ints = held(first_texts(record)[rows])
         cached = np.where(record.usage_cached.valid, record.usage_cached.values, 0)[rows]
+        self._ends: Ints = held(times_in_order(self.ended))
         self.prompt: Floats = held(np.maximum(record.input_tokens_sent[rows] - cached, 1).astype(np.float64))
 
     def in_flight(self, at_ns: Ints) -> Ints:
         """Requests sent by then and not ended."""
-        ended = np.searchsorted(times_in_order(self.ended), at_ns, side="right")
+        ended = np.searchsorted(self._ends, at_ns, side="right")
         counted: Ints = np.searchsorted(self.sent, at_ns, side="right") - ended
         return counted
 
@@ -415,8 +416,14 @@ def arrivals_change(sent: Ints) -> float:
 
 
 def centred_ranks(values: Floats) -> Floats:
-    """Mean ranks of n values, from -1/2 to 1/2."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    """Mean ranks of n values, at least one, from -1/2 to 1/2. Whole numbers close together, as rounded ones are, are counted;
+    others are sorted."""
+    above = values - values.min()
+    if above.max() < len(values) and np.array_equal(np.rint(values), values):
+        which = above.astype(np.int64)
+        counts = np.bincount(which)
+    else:
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (2 * np.cumsum(counts) - counts)[which] / (2 * len(values)) - 0.5
     return ranks
 
