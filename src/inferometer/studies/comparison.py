@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from inferometer import __version__, whole_file
 from inferometer.documents.comparison import ComparisonDocument, Outcome
@@ -237,6 +238,7 @@ def read(path: Path) -> Run:
         instrument=Instrument(str(run.timestamp_source), summary.version),
     )
     record = Record.from_tables(record_parts(folder.record, COLUMNS), read_table(folder.pulse, PULSE))
+    pa.default_memory_pool().release_unused()  # Arrow keeps the memory in which it read the file
     values = _values(summary)
     reference = summary.tokens.tokenizer.method == "reference"
     return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference))
