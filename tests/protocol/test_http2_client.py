@@ -501,3 +501,28 @@ def test_a_failure_says_what_the_server_said() -> None:
         3: "RST_STREAM error 0x77",
         5: "GOAWAY ENHANCE_YOUR_CALM: too busy",
     }
+
+
+# Trailers.
+
+
+@pytest.mark.parametrize("body", [b"", b"abc"])
+def test_trailers_are_with_the_stream_when_it_ends(body: bytes) -> None:
+    """The first value of each field, behind a body or none; a stream without them has none."""
+    made, server = client(), Server()
+    server.receive(sent(made))
+    server.h2.send_headers(1, EVENTS)
+    if body:
+        server.h2.send_data(1, body)
+    server.h2.send_headers(1, [("grpc-status", "14"), ("grpc-status", "0")], end_stream=True)
+    server.answer(3, b"x")
+    ends = [event for event in made.receive(server.h2.data_to_send()) if isinstance(event, End)]
+    assert {end.stream.number: end.stream.trailers for end in ends} == {1: {b"grpc-status": b"14"}, 3: None}
+
+
+def test_trailers_with_a_pseudo_field_cost_their_stream() -> None:
+    """RFC 9113, 8.1: malformed, and no other stream's matter."""
+    made = client()
+    wire = head(1) + head(3) + head(1, [(":status", "200")], END_HEADERS | END_STREAM)
+    found = answers(made, wire, raw(DATA, END_STREAM, 3, b"x"))
+    assert found.ends == {1: "malformed", 3: "end"}

@@ -43,7 +43,7 @@ from hpack import HPACKError, NeverIndexedHeaderTuple, OversizedHeaderListError
 
 from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream, Why
-from inferometer.protocol.http2_fields import Fields, body_length, check_trailers, read_response
+from inferometer.protocol.http2_fields import Fields, body_length, read_response, read_trailers
 from inferometer.protocol.http2_frames import (
     ACK,
     CONTINUATION,
@@ -360,7 +360,7 @@ class Http2Client:
             elif not ends:
                 raise ValueError("a head behind the head")
             else:
-                check_trailers(fields)
+                stream.trailers = read_trailers(fields)
                 self._tell_h2(DATA, ends, number)
                 self._finish(stream)
         except ValueError as cause:
@@ -435,6 +435,7 @@ class Http2Client:
         stream.answered, stream.plain = True, length is None
         self._events.append(Head(stream, status, headers))
         if ends:
+            stream.trailers = headers
             self._finish(stream)
 
     def _finish(self, stream: Stream) -> None:

@@ -13,10 +13,22 @@ class Stream:
     """One request and its answer. `owner`: whose it is. As an event it means: there is more of the body, see `take`.
 
     `plain`: its DATA frames bypass h2. `answered`: its final head has come. `expected`: its Content-Length, of which `got` have
-    come. `rest`: of the request's body, what is not sent. `taken`: bytes that are not given back to its window.
+    come. `rest`: of the request's body, what is not sent. `taken`: bytes that are not given back to its window. `trailers`: the
+    first value of each field behind the body, or of the head that ended the answer.
     """
 
-    __slots__ = ("answered", "expected", "got", "number", "owner", "parts", "plain", "rest", "taken")
+    __slots__ = (
+        "answered",
+        "expected",
+        "got",
+        "number",
+        "owner",
+        "parts",
+        "plain",
+        "rest",
+        "taken",
+        "trailers",
+    )
 
     def __init__(self, number: int, owner: Any, body: bytes) -> None:
         self.number = number
@@ -26,6 +38,7 @@ class Stream:
         self.expected: int | None = None
         self.got = self.taken = 0
         self.rest = memoryview(body)
+        self.trailers: Mapping[bytes, bytes] | None = None
 
     def take(self) -> bytes:
         """What one call of `receive` has brought of the body."""

@@ -38,10 +38,13 @@ def read_response(fields: Fields) -> tuple[int, dict[bytes, bytes]]:
     return int(status), headers
 
 
-def check_trailers(fields: Fields) -> None:
-    """They have no pseudo-header fields (8.1)."""
+def read_trailers(fields: Fields) -> dict[bytes, bytes]:
+    """The first value of each; they have no pseudo-header fields (8.1)."""
+    trailers: dict[bytes, bytes] = {}
     for name, value in fields:
         _check(name, value)
+        trailers.setdefault(name, value)
+    return trailers
 
 
 def _check(name: bytes, value: bytes) -> None:
