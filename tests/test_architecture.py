@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "client": {"protocol"},
     "telemetry": {"client", "journal"},
     "workload": {"documents", "engines", "plan"},
-    "engines": {"journal"},
+    "engines": {"journal", "protocol"},
     "drive": {"client", "plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "metrics", "telemetry"},
     "documents": {"measure", "metrics", "plan", "telemetry"},

@@ -13,6 +13,8 @@ from inferometer.engines.interface import INTERFACES, Framing
 
 Event = dict[str, Any] | bytes
 TYPED = {"responses", "anthropic"}
+OF_JSON = [name for name, one in INTERFACES.items() if not one.grpc]
+"""Interfaces whose events and answers are JSON."""
 
 
 def text(api: str, words: str) -> dict[str, Any]:

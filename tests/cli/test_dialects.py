@@ -27,7 +27,7 @@ ANSWER = " said"
     ("api", "how"),
     [
         *((api, ()) for api in sorted(set(INTERFACES) - {"chat", "completions"})),
-        *((api, ("--no-stream",)) for api in ("anthropic", "ollama-chat", "responses")),
+        *((api, ("--no-stream",)) for api in ("anthropic", "ollama-chat", "responses", "vllm-grpc")),
     ],
     ids=str,
 )
@@ -42,7 +42,10 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
     assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
     assert summary["sut"]["api"] == api
     framing = INTERFACES[api].framing
-    assert summary["sut"]["protocol"] == ("HTTP/1.1" if how else f"HTTP/1.1 with {framing}")
+    spoken = "HTTP/1.1" if how else f"HTTP/1.1 with {framing}"
+    if INTERFACES[api].grpc:
+        spoken = "gRPC over HTTP/2, at most 100 requests at once on a connection"
+    assert summary["sut"]["protocol"] == spoken
     around = TEMPLATE if INTERFACES[api].applies_template else 0
     for row in read_table(RunFolder.open(only(tmp_path)).record, RECORD).to_pylist():
         assert (row["outcome"], row["usage_output"]) == ("ok", row["output_tokens_asked"])

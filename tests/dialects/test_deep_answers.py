@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from wording import body, ending, fed, reply, text, whole
+from wording import OF_JSON, body, ending, fed, reply, text, whole
 
 from inferometer.engines.answer import Answer, error_text, names_a_policy
 from inferometer.engines.dialect import load, messages_bytes
-from inferometer.engines.interface import INTERFACES
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME
 from inferometer.journal.seal import read_stream
@@ -49,7 +48,7 @@ def hostile(api: str, depth: int) -> list[bytes]:
     return [one.encode() for one in found]
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_a_deep_answer_has_an_outcome_and_a_row(api: str, tmp_path: Path) -> None:
     """Law: streamed, whole, of a foreign type and with an error's status, each response ends its exchange; and what becomes of
     the exchange, its row and the turn that repeats it, raises nothing."""
@@ -76,7 +75,7 @@ def test_a_deep_answer_has_an_outcome_and_a_row(api: str, tmp_path: Path) -> Non
     assert read_stream(tmp_path / "journal" / "worker-0.arrows", OUTCOME).num_rows == count
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_no_reader_of_a_whole_answer_raises(api: str) -> None:
     """The probe reads answers by these, without a channel around them."""
     for content in (one for depth in depths() for one in hostile(api, depth)):

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from feeding import same_however_cut
+from wording import OF_JSON
 
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import Http1Channel
 from inferometer.engines.dialect import Dialect, load
-from inferometer.engines.interface import INTERFACES, Framing
+from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass
 
 STREAMS = Path(__file__).resolve().parents[1] / "vectors" / "streams" / "dialects"
@@ -206,7 +207,7 @@ def test_every_file_and_every_interface_that_has_no_recording_is_here() -> None:
     assert sorted({file for _, file in EXPECTED}) == sorted(
         path.name for path in STREAMS.iterdir() if path.suffix in TYPES
     )
-    assert {api for api, _ in EXPECTED} >= set(INTERFACES) - {"chat", "completions"}
+    assert {api for api, _ in EXPECTED} >= set(OF_JSON) - {"chat", "completions"}
 
 
 @pytest.mark.parametrize(("api", "file"), EXPECTED)
@@ -262,7 +263,7 @@ def test_a_failure_gives_the_servers_words_or_what_is_missing(api: str, file: st
     assert reading(load(api), [reply(file)]).detail == detail
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("error", ['"no"', '{"message":"no"}', '{"type":"x","message":"no","code":500}'])
 def test_an_error_in_the_shape_of_others_is_an_error(api: str, error: str) -> None:
     """A gateway in front of a server words errors in its own way: streamed or whole, in any dialect."""
@@ -276,7 +277,7 @@ def test_an_error_in_the_shape_of_others_is_an_error(api: str, error: str) -> No
         assert (found.outcome, found.detail) == ("error_event", "no")
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("payload", [b"{", b"null", b"[]", b"3", b'{"type":3}', b"\xff", b"[" * 10_000])
 def test_a_dialect_never_raises(api: str, payload: bytes) -> None:
     """What is no event of the dialect is data: malformed, or an event without text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from wording import OF_JSON
 
 from inferometer.drive.exchange import DECODERS, Exchange
 from inferometer.engines.dialect import load
@@ -41,7 +42,7 @@ def read(
     return exchange
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_stamps_of_a_server_are_read_to_the_nanosecond_whenever_they_arrive(api: str) -> None:
     """Law: an instant for each text event, in order, and the same events, text and outcome as without stamps."""
     stamped, plain = read(api), read(api, stamped=False)
@@ -53,7 +54,7 @@ def test_stamps_of_a_server_are_read_to_the_nanosecond_whenever_they_arrive(api:
         assert not plain.answer.stamps
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("without", [0, 5, TOKENS - 1])
 def test_an_answer_of_which_one_token_has_no_stamp_has_none(api: str, without: int) -> None:
     """Law: gaps across a missing stamp are no gaps between tokens, so all of the answer's are left out; its text is not."""

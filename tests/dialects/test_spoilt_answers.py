@@ -10,15 +10,14 @@ import pytest
 from feeding import cuts
 from hypothesis import given
 from hypothesis import strategies as st
-from wording import Event, body, ending, fed, reply, text, whole
+from wording import OF_JSON, Event, body, ending, fed, reply, text, whole
 
 from inferometer.drive.exchange import Exchange
 from inferometer.engines.answer import Answer
-from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 
 JSON_TYPE = "application/json"
-OTHERS = [api for api in INTERFACES if api != "responses"]
+OTHERS = [api for api in OF_JSON if api != "responses"]
 """Dialects with finish reasons; Responses has a status."""
 ERRORS: list[bytes] = [
     b'{"error":{"message":"boom","type":"server_error","code":500}}',
@@ -85,21 +84,21 @@ def streamed(api: str, *events: Event) -> Exchange:
     return fed(api, [reply(api, body(api, *events))])[0]
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_the_wording_of_each_dialect_is_a_success(api: str) -> None:
     """What the other tests spoil: a stream and a whole answer of two words."""
     stream = body(api, text(api, "a"), text(api, " b"), *ending(api))
     assert outcomes(api, stream, json.dumps(whole(api, "a b")).encode()) == {("ok", None)}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_in_any_shape_is_an_error_in_every_dialect(api: str, error: bytes) -> None:
     """Alone, streamed or whole, with or without a length: an error event, with the server's words."""
     assert outcomes(api, body(api, error), error) == {("error_event", "boom")}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_between_good_events_is_an_error(api: str, error: bytes) -> None:
     """After text, and before an end that reads as a success."""
@@ -107,7 +106,7 @@ def test_an_error_between_good_events_is_an_error(api: str, error: bytes) -> Non
     assert (exchange.outcome, exchange.detail) == ("error_event", "boom")
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("error", ["boom", {"message": "boom"}])
 @pytest.mark.parametrize("before", [0, 1, 5])
 def test_an_error_beside_text_is_an_error(api: str, error: Any, before: int) -> None:
@@ -119,7 +118,7 @@ def test_an_error_beside_text_is_an_error(api: str, error: Any, before: int) -> 
     assert outcomes(api, body(api, spoilt), entire) == {("error_event", "boom")}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_a_field_for_errors_that_names_none_is_no_error(api: str) -> None:
     """Null, false and an empty object, which some servers send with every event."""
     nothing: Any
@@ -153,7 +152,7 @@ def test_an_answer_without_visible_text_is_empty_whatever_its_finish_reason(api:
         assert {outcome for outcome, _ in found} == {"empty"}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize(
     "more",
     [
@@ -183,7 +182,7 @@ def test_nothing_behind_the_end_counts(api: str, more: Callable[[str], list[Even
     assert set(classes[begun:]) == {int(EventClass.DONE)}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize(
     ("reported", "count"),
     [
@@ -438,7 +437,7 @@ def test_an_event_stream_of_another_type_is_recognised_however_it_is_cut(start: 
         assert fed("chat", pieces)[0].outcome == "ok"
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @given(data=st.data())
 def test_no_reader_raises_whatever_the_bytes(api: str, data: st.DataObject) -> None:
     """Random JSON in the dialect's own fields, and random bytes: each response has an outcome, streamed, whole and at close."""

@@ -12,7 +12,7 @@ from feeding import cuts
 from hypothesis import given
 from hypothesis import strategies as st
 from peers import Script, Seen, chunked, scripted, tokens
-from wording import body, ending, fed, reply, text
+from wording import OF_JSON, body, ending, fed, reply, text
 
 from inferometer.drive.answer_limits import (
     LOOK_BYTES,
@@ -26,7 +26,6 @@ from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
-from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schema import Outcome
 from inferometer.units import NS_PER_S
@@ -46,7 +45,7 @@ def outcomes(api: str, content: bytes, limits: AnswerLimits, kind: str | None = 
     return found
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 @pytest.mark.parametrize("kind", [None, FOREIGN])
 def test_a_stream_may_have_as_many_bytes_as_its_limit_and_not_one_more(api: str, kind: str | None) -> None:
     """However it is cut, and also where its media type does not say that it is a stream."""
@@ -56,7 +55,7 @@ def test_a_stream_may_have_as_many_bytes_as_its_limit_and_not_one_more(api: str,
     assert outcomes(api, content, AnswerLimits(bytes=limit - 1), kind) == {"too_large"}
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OF_JSON)
 def test_a_stream_may_have_as_many_events_as_its_limit_and_not_one_more(api: str) -> None:
     """Of any class: the end and the usage are events, too."""
     content = body(api, *[text(api, "a")] * 3, *ending(api))

@@ -149,7 +149,7 @@ class Client:
             try:
                 connection, kept = self._idle.pop(), True
             except IndexError:
-                connection, kept = self._connected(until), False
+                connection, kept = _Connection(self.dial(until), ResponseDecoder()), False
             try:
                 return self._exchange(connection, wire, began, until, kept=kept)
             except _Stale:
@@ -174,9 +174,9 @@ class Client:
         decoder.next()
         first, taken, data = 0, 0, b""
         try:
-            _send(sock, wire, until)
+            send_all(sock, wire, until)
             while not decoder.complete:
-                sock.settimeout(_left(until))
+                sock.settimeout(left(until))
                 data = sock.recv(READ_BYTES)
                 if not data:
                     if decoder.eof():
@@ -207,15 +207,16 @@ class Client:
             connection.close()
         return found
 
-    def _connected(self, until: int) -> _Connection:
-        """A new connection to the first address that takes one."""
+    def dial(self, until: int) -> socket.socket:
+        """A new connection to the first address that takes one, with TLS on it if that is wanted. `until`: monotonic, ns.
+        Raises Unanswered."""
         reason, words = "unreachable", "no address"
         for family, kind, proto, _, address in self._addresses(until):
             sock = socket.socket(family, kind, proto)
             try:
-                sock.settimeout(_left(until))
+                sock.settimeout(left(until))
                 sock.connect(address)
-                return _Connection(self._wrapped(sock), ResponseDecoder())
+                return self._wrapped(sock)
             except TimeoutError:
                 reason, words = "timeout", "no connection in time"
             except ConnectionRefusedError as cause:
@@ -240,12 +241,12 @@ class Client:
         return self._context.wrap_socket(sock, server_hostname=self._host)
 
 
-def _send(sock: socket.socket, wire: bytes, until: int) -> None:
+def send_all(sock: socket.socket, wire: bytes, until: int) -> None:
     """Hand all bytes over. `sendall` would give a peer that reads slowly the whole time again for every piece, over TLS."""
-    left = memoryview(wire)
-    while left:
-        sock.settimeout(_left(until))
-        left = left[sock.send(left) :]
+    rest = memoryview(wire)
+    while rest:
+        sock.settimeout(left(until))
+        rest = rest[sock.send(rest) :]
 
 
 def _response(decoder: ResponseDecoder, first: int, began: int) -> Response:
@@ -258,9 +259,9 @@ def _is_http2(data: bytes) -> bool:
     return len(data) >= 9 and data[:1] == b"\0" and data[3] in (4, 7) and data[5:9] == bytes(4)
 
 
-def _left(until: int) -> float:
+def left(until: int) -> float:
     """Seconds until then. Raises TimeoutError once it is over."""
-    left = (until - time.monotonic_ns()) / 1e9
-    if left <= 0:
+    seconds = (until - time.monotonic_ns()) / 1e9
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds

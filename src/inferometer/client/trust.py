@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 
-HTTP1 = ("http/1.1",)
+HTTP1, H2 = ("http/1.1",), ("h2",)
 
 
 def context(

@@ -10,6 +10,7 @@ The body of a response is read in one of four ways, decided when its head is com
 | 2xx, the media type of the dialect's streams     | STREAM | events, as they come                             |
 | 2xx, any other JSON type                         | WHOLE  | one JSON document, at the end                    |
 | 2xx, anything else                               | SNIFF  | STREAM if it begins like one, else `not_json`    |
+| 2xx of gRPC, which says how it ended in trailers | STREAM | messages; any other media type is SNIFF          |
 | 2xx, compressed, which no request asks for       | ERROR  | nothing: `not_json`                              |
 | not 2xx                                          | ERROR  | the first bytes, for the record's detail         |
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.drive import grpc_outcomes
 from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits, OverLimit, check_values
 from inferometer.drive.unread import Unread
 from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
@@ -27,6 +29,7 @@ from inferometer.engines.dialect import Dialect, read_named
 from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.protocol.event_decoder import EventDecoder, NamedEvent
+from inferometer.protocol.grpc import GrpcDecoder
 from inferometer.protocol.ndjson import NdjsonDecoder
 from inferometer.protocol.sse import SseDecoder
 
@@ -46,7 +49,11 @@ COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
-DECODERS: dict[Framing, type[EventDecoder]] = {Framing.SSE: SseDecoder, Framing.NDJSON: NdjsonDecoder}
+DECODERS: dict[Framing, type[EventDecoder]] = {
+    Framing.SSE: SseDecoder,
+    Framing.NDJSON: NdjsonDecoder,
+    Framing.GRPC: GrpcDecoder,
+}
 
 
 class Exchange:
@@ -170,7 +177,7 @@ class Exchange:
         if kind.startswith(decoder.CONTENT_TYPES):
             self._begin(decoder)
         else:
-            self._mode = _WHOLE if "json" in kind else _SNIFF
+            self._mode = _WHOLE if "json" in kind and not self.dialect.interface.grpc else _SNIFF
 
     def _begin(self, decoder: type[EventDecoder]) -> None:
         """The body is a stream."""
@@ -248,6 +255,13 @@ class Exchange:
             return Outcome.OVERRUN, f"went on behind the {self.tokens} tokens requested (--max-overrun)"
         return None
 
+    def trailers(self, fields: Mapping[bytes, bytes] | None) -> None:
+        """What stood behind the body, before `end`; None: nothing. A gRPC response says there how it ended."""
+        if isinstance(self._decoder, GrpcDecoder):
+            failed = grpc_outcomes.failure(fields, unfinished=self._decoder.unfinished)
+            if failed is not None:
+                self.fail(*failed)
+
     def end(self, at: int) -> None:
         """The response is complete. Never raises."""
         self.t_end = at
@@ -307,7 +321,7 @@ class Exchange:
             self.fail(Outcome.TRUNCATED, f"neither a finish reason nor {self.dialect.end}")
         elif answer.first_visible < 0:
             self.fail(Outcome.EMPTY, "no token with visible text")
-        else:
+        elif not self.outcome:
             self.outcome = _OK
 
     def settle(self) -> None:

@@ -3,6 +3,7 @@
 | what the server sends                                            | exchange                                | the others      |
 | ---------------------------------------------------------------- | --------------------------------------- | --------------- |
 | a whole response                                                 | `end`                                   | go on           |
+| a whole response of gRPC                                         | by its status (grpc_outcomes.py)        | go on           |
 | a whole response before it has the whole request                 | `end`; a success is `bad_http`          | go on           |
 | RST_STREAM                                                       | `reset`, with the name of its code      | go on           |
 | RST_STREAM with REFUSED_STREAM, before anything of a response    | not begun: it is sent again             | go on           |
@@ -134,6 +135,7 @@ class Http2Channel:
                 return
             exchange.head(event.status, event.headers)
         elif isinstance(event, End):
+            exchange.trailers(event.stream.trailers)
             exchange.end(at)
             self._release(exchange)
             self.ended.append(exchange)

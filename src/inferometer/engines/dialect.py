@@ -42,6 +42,8 @@ class GenerationRequest:
     min_tokens: bool = False
     extra: Mapping[str, object] = field(default_factory=dict)
     messages: Messages | None = None
+    ident: str = ""
+    """What tells the request from the others of its run, where the interface has a field for that."""
     length_field: str | None = None
     """The name that this server has for `max_tokens`; None: the dialect's first."""
 
@@ -75,6 +77,11 @@ def read_nothing(_: object) -> Models:
     return Models()
 
 
+def no_server(_: bytes) -> str:
+    """Of a dialect without a `server_path`."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One interface's spelling. All functions are pure."""
@@ -90,7 +97,8 @@ class Dialect:
     """How a stream says that it is complete, for errors."""
     models_path: str
     read_models: Callable[[Any], Models]
-    """From the listing's JSON; raises ValueError, KeyError, TypeError or AttributeError where it is another."""
+    """From the listing's JSON, of gRPC from the message; raises ValueError, KeyError, TypeError or AttributeError where it is
+    another."""
     length_fields: tuple[str, ...]
     """Names of the field that bounds an answer: the first is sent; another if the server refuses with its name."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +109,12 @@ class Dialect:
     """A system prompt is a field of the body, not a message: each turn of a conversation has to carry it."""
     typed_events: bool = False
     """Events have a `type`. A stream may give it as the event's name alone."""
+    ids_nonce: Callable[[str], bytes] = str.encode
+    """How a nonce of token ids, decimal and with commas between, stands in a body."""
+    server_path: str | None = None
+    """Where the server says what it is, if the head of a response does not."""
+    read_server: Callable[[bytes], str] = no_server
+    """What it says there; raises ValueError where it is something else."""
 
 
 def load(name: str) -> Dialect:

@@ -8,6 +8,7 @@
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
 | `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
+| `fields`            | what `--extra-body` may set, with its kind; None: whatever JSON holds                     |
 | `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
@@ -17,6 +18,7 @@ This file imports nothing, so that `plan` may read it; `dialect.load` imports th
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 JsonObject = dict[str, object]
@@ -28,11 +30,12 @@ class Framing(enum.StrEnum):
 
     SSE = "server-sent events"
     NDJSON = "newline-delimited JSON"
+    GRPC = "gRPC messages"
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One HTTP interface, as far as a plan and a report need to know it; see the table above."""
+    """One interface over HTTP, as far as a plan and a report need to know it; see the table above."""
 
     name: str
     title: str
@@ -44,6 +47,54 @@ class Interface:
     applies_template: bool = True
     takes_ignore_eos: bool = True
     stamp_field: str | None = None
+    fields: Mapping[str, str] | None = None
+
+    @property
+    def grpc(self) -> bool:
+        """It is a method of a gRPC service, and so needs HTTP/2."""
+        return self.framing is Framing.GRPC
+
+
+_VLLM_FIELDS = {
+    "temperature": "real",
+    "top_p": "real",
+    "top_k": "integer",
+    "min_p": "real",
+    "frequency_penalty": "real",
+    "presence_penalty": "real",
+    "repetition_penalty": "real",
+    "stop": "texts",
+    "stop_token_ids": "ids",
+    "skip_special_tokens": "truth",
+    "spaces_between_special_tokens": "truth",
+    "ignore_eos": "truth",
+    "min_tokens": "count",
+    "logprobs": "integer",
+    "prompt_logprobs": "integer",
+    "seed": "integer",
+    "include_stop_str_in_output": "truth",
+    "truncate_prompt_tokens": "integer",
+}
+"""Parameters of vLLM's gRPC by name, and of which kind each is (`fits`)."""
+
+
+def fits(kind: str, value: object) -> bool:
+    """Whether a value of JSON can be a parameter of this kind, of which "" is none. Null leaves a parameter out."""
+    if not kind:
+        return False
+    if value is None:
+        return True
+    if kind == "truth":
+        return isinstance(value, bool)
+    if kind == "texts":
+        listed = value if isinstance(value, list | tuple) else [value]
+        return all(isinstance(one, str) for one in listed)
+    if kind == "ids":
+        return isinstance(value, list | tuple) and all(fits("count", one) for one in value)
+    if kind == "real":
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 3e38
+    low, high = (0, 1 << 32) if kind == "count" else (-(1 << 31), 1 << 31)
+    return type(value) is int and low <= value < high
 
 
 _REGISTERED = (
@@ -95,6 +146,16 @@ _REGISTERED = (
         framing=Framing.NDJSON,
         takes_messages=True,
         takes_ignore_eos=False,
+    ),
+    Interface(
+        "vllm-grpc",
+        "vLLM's gRPC",
+        "/vllm.grpc.engine.VllmEngine/Generate",
+        "vllm_grpc:VLLM_GRPC",
+        framing=Framing.GRPC,
+        takes_ids=True,
+        applies_template=False,
+        fields=_VLLM_FIELDS,
     ),
 )
 

@@ -204,7 +204,8 @@ class Journal:
         self._detail.append(None if exchange.detail is None else _words(self._redact, exchange.detail))
         self._finish.append(self._label(self._reasons, answer.finish_reason))
         self._models.append(self._label(self._names, answer.model))
-        self._text.append(self._redact.short("".join(answer.texts)) if answer.texts else None)
+        text = "".join(answer.texts)  # of token ids there is none
+        self._text.append(self._redact.short(text) if text else None)
         self._retry_after.append(exchange.retry_after_s)
 
     def _label(self, known: dict[str, str | None], said: str | None) -> str | None:

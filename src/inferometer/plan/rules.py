@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inferometer.engines.interface import takers
+from inferometer.engines.interface import fits, takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
 from inferometer.plan.schema import (
@@ -227,6 +227,11 @@ def _target(target: Target) -> Iterator[Fault]:
             ("target.streams_per_connection", "target.http"),
             "only HTTP/2 carries several requests at once: {target.streams_per_connection} needs {target.http} 2",
         )
+    if target.interface.grpc and target.http != "2":
+        yield Fault(
+            ("target.http", "target.api"),
+            f"{target.api} is gRPC, which needs HTTP/2: leave {{target.http}} out",
+        )
     if streams is not None and streams > 1 and target.connection == "new":
         yield Fault(
             ("target.streams_per_connection", "target.connection"),
@@ -367,6 +372,22 @@ def _turns(plan: Plan) -> Iterator[Fault]:
         )
 
 
+def _no_such_fields(plan: Plan) -> Iterator[Fault]:
+    """Fields of a body that the interface's requests do not have, or not with such a value."""
+    known = plan.target.interface.fields
+    if known is None:
+        return
+    places = [("target.extra_body", plan.target.extra_body)]
+    places += [("workload.classes", one.fields) for one in plan.workload.classes]
+    for place, fields in places:
+        wrong = sorted(name for name, value in fields.items() if not fits(known.get(name, ""), value))
+        if wrong:
+            yield Fault(
+                (place, "target.api"),
+                f"{plan.target.api} has no field for {', '.join(wrong)}, or none for such a value",
+            )
+
+
 def _across(plan: Plan) -> Iterator[Fault]:
     if isinstance(plan.workload, TraceWorkload) and plan.trace is None:
         yield Fault(("workload.name", "trace.file"), "{workload.name} is the trace's: it needs {trace.file}")
@@ -376,6 +397,7 @@ def _across(plan: Plan) -> Iterator[Fault]:
             f"{plan.target.api} takes text, not token ids: "
             f"set {{target.api}} to {takers(ids=True)} or {{workload.prompt_format}} to text",
         )
+    yield from _no_such_fields(plan)
     for key in ("ignore_eos", "min_tokens"):
         if getattr(plan.workload, key) and not plan.target.interface.takes_ignore_eos:
             yield Fault(

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from inferometer import foreign_json
 from inferometer.engines.interface import INTERFACES, Interface, takers
@@ -250,7 +250,7 @@ class Target(Part):
     """The server. No `url` means the embedded reference server.
 
     `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
-    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
+    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept. gRPC's are kept as http or https.
     `extra_body` is merged into every request's JSON body.
     What a server sends is bounded: `probe_timeout_s` before the load, the other limits of each answer (drive/answer_limits.py).
     """
@@ -399,6 +399,18 @@ class Target(Part):
     def interface(self) -> Interface:
         """What is known of the interface `api`."""
         return INTERFACES[self.api]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_grpc(cls, values: Any) -> Any:
+        """gRPC is spoken over HTTP/2, unless a plan says otherwise, which is a fault; its URLs may begin with grpc or grpcs."""
+        api = values.get("api") if isinstance(values, dict) else None
+        if not isinstance(api, str) or api not in INTERFACES or not INTERFACES[api].grpc:
+            return values
+        made, url = {"http": "2"} | values, values.get("url")
+        if isinstance(url, str):
+            made["url"] = re.sub(r"^\s*grpc(s?)://", r"http\1://", url, flags=re.IGNORECASE)
+        return made
 
     @field_validator("url")
     @classmethod

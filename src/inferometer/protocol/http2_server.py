@@ -25,6 +25,7 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
 from inferometer.protocol.http2_connection import Connection
+from inferometer.protocol.http2_fields import Fields
 from inferometer.protocol.http2_frames import (
     CONTINUATION,
     DATA,
@@ -244,8 +245,9 @@ class Http2Server:
             self._complete(stream)
         return self.take()
 
-    def body(self, stream: int, data: bytes, *, end: bool) -> tuple[bytes, bytes]:
-        """DATA frames with as much as the client's windows admit, and the rest. `end`: the answer ends with this data."""
+    def body(self, stream: int, data: bytes, *, end: bool, trailers: Fields = ()) -> tuple[bytes, bytes]:
+        """DATA frames with as much as the client's windows admit, and the rest. `end`: the answer ends with this data, or with
+        `trailers` behind it."""
         connection = self._h2
         room = max(0, connection.local_flow_control_window(stream))
         if len(data) > room:
@@ -261,7 +263,10 @@ class Http2Server:
             connection.streams[stream].outbound_flow_control_window -= len(data)
             self._patience.gain()
         if end and not rest:
-            connection.end_stream(stream)
+            if trailers:
+                connection.send_headers(stream, trailers, end_stream=True)
+            else:
+                connection.end_stream(stream)
             self._complete(stream)
             frames.append(self.take())
         return b"".join(frames), rest

@@ -152,8 +152,8 @@ def _or_none(value: float | None) -> str:
     return "none" if value is None else number(value)
 
 
-def _no_grpc(stream: bool, http: str = "1.1") -> str:
-    return f"HTTP/{http}{' with server-sent events' if stream else ''}; this program speaks no gRPC"
+def _no_grpc(stream: bool, http: str = "1.1", framing: str = "server-sent events") -> str:
+    return f"HTTP/{http}{f' with {framing}' if stream else ''}, not gRPC"
 
 
 CHECK_FAILED = "check {check} failed: {value}{unit:unit}, limit {limit}{unit:unit}"
@@ -343,6 +343,8 @@ WORKLOAD: Mapping[str, Words] = {
     "server_sent_events": "server-sent events",
     "whole_answers": "answers are asked for whole",
     "no_grpc": _no_grpc,
+    "grpc_streams": "streams of gRPC",
+    "other_streams": "{framing}",
     "warm_up": "{requests} requests, described in full in the report",
 }
 PROCEDURE: Mapping[str, Words] = {

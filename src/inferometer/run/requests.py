@@ -422,8 +422,10 @@ def _scheduled(
             stream=plan.target.stream,
             length_field=target.length_field,
             messages=systems.repeated(prompt),
+            ident=str(row),
         )
-        body, nonce = dialect.body(request), prompt.nonce.encode()
+        spelled = dialect.ids_nonce if isinstance(prompt.content, list) else str.encode
+        body, nonce = dialect.body(request), spelled(prompt.nonce) if prompt.nonce else b""
         alone = schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
             prompt.requested, prompt.sent, prompt.output, prompt.request_class, prompt.shared,

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
-from inferometer.client.trust import context
+from inferometer.client.trust import H2, HTTP1, context
 from inferometer.drive import probe as probing
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.channel_kinds import BY_VERSION, Protocol
 from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
+from inferometer.drive.grpc_probe import GrpcProbe, grpc_fields
 from inferometer.engines import dialect as dialects
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
@@ -108,17 +109,18 @@ def reach(
 def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     """The client for untimed requests to this plan's server. Raises PlanError."""
     endpoint = probing.endpoint(url)
-    tls = _trust(plan) if endpoint.scheme == "https" else None
-    redact = Redactor(secrets_of_run(plan, key))
     dialect = dialects.load(plan.target.api)
+    tls = _trust(plan, H2 if dialect.interface.grpc else HTTP1) if endpoint.scheme == "https" else None
+    redact = Redactor(secrets_of_run(plan, key))
     lines = headers(plan.target, key, dialect)
     patience_s = min(plan.target.probe_timeout_s, plan.target.timeout_s)
-    return probing.Probe(dialect, endpoint, lines, tls, patience_s, redact)
+    made = GrpcProbe if dialect.interface.grpc else probing.Probe
+    return made(dialect, endpoint, lines, tls, patience_s, redact)
 
 
-def _trust(plan: Plan) -> ssl.SSLContext:
+def _trust(plan: Plan, alpn: Sequence[str]) -> ssl.SSLContext:
     try:
-        return context(plan.target.tls_verify, plan.target.tls_ca_file)
+        return context(plan.target.tls_verify, plan.target.tls_ca_file, alpn)
     except (OSError, ssl.SSLError) as cause:
         raise PlanError([Problem("--ca-file", f"contains no readable certificates ({cause})")]) from cause
 
@@ -306,12 +308,12 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHe
     wanted, classes = plan.target, plan.workload.classes
     dialect = dialects.load(wanted.api)
     streamed = DECODERS[dialect.interface.framing].CONTENT_TYPES[0]
-    ours = {
-        "Host": target.endpoint.host_header,
-        "User-Agent": "inferometer",
-        "Accept": streamed if wanted.stream else "application/json",
-        "Content-Type": "application/json",
-    }
+    ours = {"Host": target.endpoint.host_header, "User-Agent": "inferometer"}
+    if dialect.interface.grpc:
+        ours |= grpc_fields(wanted.timeout_s)
+    else:
+        accepted = streamed if wanted.stream else "application/json"
+        ours |= {"Accept": accepted, "Content-Type": "application/json"}
     common = merged(ours, headers(wanted, key, dialect))
     path = target.endpoint.base + dialect.interface.path
     own = [one.headers for one in classes] if any(one.headers for one in classes) else [{}]

@@ -92,22 +92,22 @@ def _names(tools: Any) -> list[str]:
 class Passage:
     """The text of one answer of `count` tokens, from piece `start` of the passage on, piece by piece and part by part."""
 
-    __slots__ = ("_start", "count", "parts")
+    __slots__ = ("count", "parts", "start")
 
     def __init__(self, parts: Parts, start: int, count: int) -> None:
         self.parts = parts
         self.count = count
-        self._start = start
+        self.start = start
 
     def plain(self, count: int) -> Passage:
         """`count` tokens of text from the same piece on."""
-        return Passage(PLAIN, self._start, count)
+        return Passage(PLAIN, self.start, count)
 
     def piece(self, index: int) -> tuple[Kind, str]:
         """What token `index` is and says."""
         parts, count = self.parts, self.count
         kind = parts.kind(index, count)
-        said = PIECES[(self._start + index) % len(PIECES)]
+        said = PIECES[(self.start + index) % len(PIECES)]
         if kind is Kind.TOOL:
             if index == count - parts.tool:
                 said = _BEFORE + said
@@ -128,12 +128,12 @@ class Passage:
         parts = self.parts
         answer = self.count - parts.reasoning - parts.tool
         if kind is Kind.REASONING:
-            return text(self._start, parts.reasoning)
+            return text(self.start, parts.reasoning)
         if kind is Kind.TEXT:
-            return text(self._start + parts.reasoning, answer)
+            return text(self.start + parts.reasoning, answer)
         if not parts.tool:
             return ""
-        return _BEFORE + text(self._start + self.count - parts.tool, parts.tool) + _AFTER
+        return _BEFORE + text(self.start + self.count - parts.tool, parts.tool) + _AFTER
 
     def kinds(self) -> list[Kind]:
         """The parts there are, in order."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from inferometer.server import anthropic
+from inferometer.server import anthropic, vllm_grpc
 from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Unstreamed
 from inferometer.server.connection import Connection
@@ -25,6 +25,7 @@ _VOICES: dict[str, type[Voice]] = {
     anthropic.API: anthropic.Messages,
     GENERATE: Lines,
     CHAT: Lines,
+    vllm_grpc.API: vllm_grpc.Messages,
 }
 
 
@@ -46,12 +47,14 @@ _READS: dict[str, Callable[[Any, bytes], Ask]] = {
     anthropic.API: anthropic.AnthropicReader.messages,
     GENERATE: OllamaReader.generate,
     CHAT: OllamaReader.converse,
+    vllm_grpc.API: vllm_grpc.VllmReader.generate,
 }
 _READERS: dict[str, type[Reader]] = {
     "responses": ResponsesReader,
     anthropic.API: anthropic.AnthropicReader,
     GENERATE: OllamaReader,
     CHAT: OllamaReader,
+    vllm_grpc.API: vllm_grpc.VllmReader,
 }
 
 
@@ -72,7 +75,7 @@ class Dialects:
         self._scripts = {api: Script(model, api) for api in SCRIPTED}
 
     def ident(self, api: str, number: str) -> str:
-        """An answer's id from 32 hexadecimal digits. (Ollama's answers carry none: there it is the log's alone.)"""
+        """An answer's id from 32 hexadecimal digits. (Ollama's and gRPC's carry none: there it is the log's alone.)"""
         return _PREFIXES.get(api, "") + number
 
     def voice(self, ask: Ask, number: str, received_ns: int, wall_offset_ns: int, start: int) -> Voice:

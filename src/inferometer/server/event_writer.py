@@ -54,6 +54,10 @@ class Voice:
     """The words of one answer. Bytes are those of the body; who sends them cuts them into chunks."""
 
     content_type = EVENT_STREAM
+    body_type = b"application/json"
+    """The media type of an answer that is not streamed."""
+    trailers = b""
+    """Lines behind the body of either."""
 
     def __init__(self, telling: Telling) -> None:
         self._telling = telling

@@ -25,8 +25,7 @@ import msgspec
 
 from inferometer.server.connection import Stamps
 from inferometer.server.fault_specs import Met
-from inferometer.server.http_reply import Reply
-from inferometer.server.openai import chunk
+from inferometer.server.http_reply import Reply, chunk
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _DONE = b"data: [DONE]\n\n"

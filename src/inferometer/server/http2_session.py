@@ -2,8 +2,8 @@
 
 Answers write HTTP/1.1: a head, then a body by its length or in chunks (http_reply.py, openai.py). A stream makes frames of it:
 
-    HTTP/1.1 200 OK ... | chunk | chunk chunk | 0     what an answer sends
-    HEADERS             | DATA  | DATA        | DATA with END_STREAM, empty
+    HTTP/1.1 200 OK ... | chunk | chunk chunk | 0                              | 0 and trailers     what an answer sends
+    HEADERS             | DATA  | DATA        | DATA with END_STREAM, empty    | HEADERS with END_STREAM
 
 Each `send` of an answer is one `send` of the socket, so that a token's stamp means what it means over HTTP/1.1. What the
 client's windows do not admit waits on its stream, within the limits of an answer that a client does not read.
@@ -12,9 +12,11 @@ client's windows do not admit waits on its stream, within the limits of an answe
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from h2.errors import ErrorCodes
 
+from inferometer.protocol.http2_fields import Fields
 from inferometer.protocol.http2_frames import PREFACE
 from inferometer.protocol.http2_server import GivenUp, Http2Server, Received
 from inferometer.protocol.http_request import RequestDecoder
@@ -52,7 +54,7 @@ class Http2Stream(Connection):
     """One request and its answer. `backlog`: bytes that wait for the client's windows, and those that the kernel has not
     taken."""
 
-    __slots__ = ("_begun", "_behind", "_chunked", "_session", "_waiting", "number", "over")
+    __slots__ = ("_begun", "_behind", "_chunked", "_session", "_trailers", "_waiting", "number", "over")
 
     def __init__(self, session: Http2Session, number: int, outbox: Outbox) -> None:
         self.sock = session.connection.sock
@@ -68,6 +70,7 @@ class Http2Stream(Connection):
         self.over = False  # the last of the answer has been made
         self._session = session
         self._begun = self._chunked = self._behind = False
+        self._trailers: Fields = ()
         self._waiting: deque[tuple[bytes, bool, Stamps | None]] = deque()
 
     @property
@@ -91,7 +94,9 @@ class Http2Stream(Connection):
             if not data:
                 self._hand_over(wire, stamps)
                 return
-        body, end = _unchunked(data) if self._chunked else (data, True)
+        body, end = data, True
+        if self._chunked:
+            body, end, self._trailers = _unchunked(data)
         self.over = end
         self._waiting.append((body, end, stamps))
         self._count(len(body))
@@ -104,7 +109,7 @@ class Http2Stream(Connection):
         waiting, protocol = self._waiting, self._session.protocol
         while waiting and not self.lost:
             body, end, stamps = waiting[0]
-            frames, rest = protocol.body(self.number, body, end=end)
+            frames, rest = protocol.body(self.number, body, end=end, trailers=self._trailers if end else ())
             self._count(len(rest) - len(body))
             if rest:
                 waiting[0] = rest, end, stamps
@@ -262,26 +267,25 @@ def recognised(connection: Connection, data: bytes, outbox: Outbox, options: Opt
 def _read_head(head: bytes) -> tuple[int, list[tuple[bytes, bytes]], bool]:
     """The status and the fields of a head of ours, and whether its body comes in chunks."""
     line, *lines = head.split(b"\r\n")
-    fields = []
-    chunked = False
-    for one in lines:
-        name, _, value = one.partition(b": ")
-        name = name.lower()
-        chunked = chunked or name == b"transfer-encoding"
-        if name not in _OF_CONNECTION:
-            fields.append((name, value))
-    return int(line[9:12]), fields, chunked
+    fields = _fields_of(lines)
+    chunked = any(name == b"transfer-encoding" for name, _ in fields)
+    return int(line[9:12]), [field for field in fields if field[0] not in _OF_CONNECTION], chunked
 
 
-def _unchunked(data: bytes) -> tuple[bytes, bool]:
-    """The content of whole chunks, and whether the last one is among them."""
+def _fields_of(lines: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    parted = (line.partition(b": ") for line in lines)
+    return [(name.lower(), value) for name, _, value in parted]
+
+
+def _unchunked(data: bytes) -> tuple[bytes, bool, Fields]:
+    """The content of whole chunks, whether the last one is among them, and the trailers behind it."""
     parts: list[bytes] = []
     at = 0
     while at < len(data):
         end = data.index(b"\r\n", at)
         size = int(data[at:end], 16)
         if not size:
-            return b"".join(parts), True
+            return b"".join(parts), True, _fields_of(data[end + 2 :].split(b"\r\n")[:-2])
         parts.append(data[end + 2 : end + 2 + size])
         at = end + 4 + size
-    return parts[0] if len(parts) == 1 else b"".join(parts), False
+    return parts[0] if len(parts) == 1 else b"".join(parts), False, ()

@@ -11,7 +11,7 @@ JsonObject = dict[str, object]
 """A JSON object that comes from the wire or goes there."""
 
 PRODUCT = "inferometer-reference"
-_SERVER = f"{PRODUCT}/{inferometer.__version__}".encode()
+SERVER = f"{PRODUCT}/{inferometer.__version__}"
 _REASONS = {
     200: b"OK",
     400: b"Bad Request",
@@ -33,21 +33,36 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete response. `headers`: further ones, names and values as sent."""
+    """A complete response. `headers`: further ones, names and values as sent. `trailers`: lines behind the body, which then
+    comes as a chunk."""
 
     status: int
     body: bytes
     content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    trailers: bytes = b""
 
     def encode(self, keep_alive: bool) -> bytes:
         """Head and body."""
+        if self.trailers:
+            fields = [(b"Content-Type", self.content_type), (b"Transfer-Encoding", b"chunked"), *self.headers]
+            return _head(self.status, fields, keep_alive) + chunk(self.body) + last_chunk(self.trailers)
         fields = [
             (b"Content-Type", self.content_type),
             (b"Content-Length", b"%d" % len(self.body)),
             *self.headers,
         ]
         return _head(self.status, fields, keep_alive) + self.body
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body (RFC 9112 section 7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def last_chunk(trailers: bytes = b"") -> bytes:
+    """The end of a chunked body, with these lines behind it."""
+    return b"0\r\n%b\r\n" % trailers
 
 
 EVENT_STREAM = b"text/event-stream; charset=utf-8"
@@ -66,7 +81,7 @@ def stream_head(keep_alive: bool, content_type: bytes = EVENT_STREAM) -> bytes:
 def _head(status: int, fields: list[tuple[bytes, bytes]], keep_alive: bool) -> bytes:
     common = [(b"Date", http_date())]
     if not any(name == b"Server" for name, _ in fields):
-        common.insert(0, (b"Server", _SERVER))
+        common.insert(0, (b"Server", SERVER.encode()))
     if not keep_alive:
         common.append((b"Connection", b"close"))
     lines = [b"%b: %b\r\n" % field for field in (*common, *fields)]

@@ -22,7 +22,7 @@ import msgspec
 from inferometer.server.answer_parts import PLAIN, Parts, divide
 from inferometer.server.engine.blocks import chain
 from inferometer.server.filler_text import PIECES
-from inferometer.server.http_reply import JsonObject
+from inferometer.server.http_reply import JsonObject, chunk
 
 SCRIPTED = ("chat", "completions")
 """The interfaces whose plain answers are bytes prepared in advance (Script)."""
@@ -297,11 +297,6 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise ApiError(400, f"the request body is not as it should be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, f"the request body is not JSON: {error}") from error
-
-
-def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body (RFC 9112 section 7.1)."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 class Script:

@@ -7,6 +7,8 @@
 | `/v1/messages`                            | POST       | the same in Anthropic's (anthropic.py)                        |
 | `/api/generate`, `/api/chat`              | POST       | the same in Ollama's (ollama.py)                              |
 | `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
+| `/vllm.grpc.engine.VllmEngine/...`,       | POST       | vLLM's gRPC, over HTTP/2 alone (vllm_grpc.py)                 |
+| `/grpc.health.v1.Health/Check`            |            |                                                               |
 | `/v1/models`                              | GET        | the one model served                                          |
 | `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
 | `/health`                                 | GET        | 200 and nothing; 503 while the model is loaded at the start   |
@@ -15,9 +17,9 @@
 | `/inferometer/truth/reset`                | POST       | the same as DELETE                                            |
 | `/inferometer/state`                      | GET/PATCH  | controls.py; PUT is the same as PATCH                         |
 
-Where a key is set, `/v1/` requires `Authorization: Bearer KEY`, like vLLM, or `x-api-key: KEY`, like Anthropic; so do `/api/`
-and `/inferometer/state`. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic does. With
-`--routes ENGINE` the table is that engine's (engine_routes.py).
+Where a key is set, `/v1/` requires `Authorization: Bearer KEY`, like vLLM, or `x-api-key: KEY`, like Anthropic; so do `/api/`,
+`/inferometer/state` and vLLM's gRPC. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic
+does, those of gRPC are statuses. With `--routes ENGINE` the table is that engine's (engine_routes.py).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 import msgspec
 
 from inferometer.protocol.http_request import Request
-from inferometer.server import anthropic, engine_routes, ollama
+from inferometer.server import anthropic, engine_routes, ollama, vllm_grpc
 from inferometer.server.answer_parts import Parts
 from inferometer.server.controls import State
 from inferometer.server.engine.engine import Engine
@@ -41,7 +43,7 @@ from inferometer.server.responses import ResponsesReader
 from inferometer.server.truth_log import TruthLog
 
 _Handler = Callable[[Request], Reply | Ask]
-_GUARDED = ("/v1/", "/api/", "/inferometer/state")
+_GUARDED = ("/v1/", "/api/", "/inferometer/state", vllm_grpc.PREFIX)
 
 
 class Readers:
@@ -55,12 +57,13 @@ class Readers:
         self.responses = ResponsesReader(*known)
         self.anthropic = anthropic.AnthropicReader(*known)
         self.ollama = ollama.OllamaReader(*known)
+        self.vllm = vllm_grpc.VllmReader(*known)
         self._max_model_len = max_model_len
 
     def fit(self, capacity: int | None) -> int:
         """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
         limit = self._max_model_len if capacity is None else min(self._max_model_len, capacity)
-        for reader in (self.openai, self.responses, self.anthropic, self.ollama):
+        for reader in (self.openai, self.responses, self.anthropic, self.ollama, self.vllm):
             reader.max_model_len = limit
         return limit
 
@@ -100,6 +103,7 @@ class Desk:
             "/v1/models": {"GET": self._models},
             "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
             "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
+            vllm_grpc.GENERATE: {"POST": self._generate},
             "/api/tags": {"GET": lambda _: Reply(200, lists.tags())},
             "/api/ps": {"GET": lambda _: Reply(200, lists.running())},
             "/api/version": {"GET": lambda _: Reply(200, lists.version())},
@@ -110,6 +114,11 @@ class Desk:
             "/inferometer/truth/reset": {"POST": self._forget},
             "/inferometer/state": {"GET": self._show, "PATCH": self._change, "PUT": self._change},
         }
+        calls = vllm_grpc.Calls(
+            reader.model, lambda: reader.max_model_len, lambda: state.starting, lambda: engine.running
+        )
+        for path, call in calls.by_path.items():
+            self._routes[path] = {"POST": call}
         if routes is not None:
             self._serve_as(routes)
 
@@ -163,6 +172,10 @@ class Desk:
             )
         return handler
 
+    def _generate(self, request: Request) -> Ask:
+        vllm_grpc.check_transport(request)
+        return self._readers.vllm.generate(request.body)
+
     def _models(self, _: Request) -> Reply:
         model = {
             "id": self._reader.model,
@@ -211,11 +224,18 @@ def overloaded(ask: Ask, status: int) -> Reply:
     return refusal(error, _PATHS.get(ask.api, ""))
 
 
-_PATHS = {ollama.GENERATE: "/api/generate", ollama.CHAT: "/api/chat", anthropic.API: anthropic.PATH}
+_PATHS = {
+    ollama.GENERATE: "/api/generate",
+    ollama.CHAT: "/api/chat",
+    anthropic.API: anthropic.PATH,
+    vllm_grpc.API: vllm_grpc.GENERATE,
+}
 
 
 def refusal(error: ApiError, path: str = "") -> Reply:
     """An error as a reply, worded as the interface at this path words it."""
+    if vllm_grpc.is_call(path) and error.status != vllm_grpc.NOT_HTTP2:
+        return vllm_grpc.error_reply(error)
     if path.startswith("/api/"):
         body = ollama.error_body(error)
     else:

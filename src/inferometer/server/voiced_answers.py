@@ -8,8 +8,8 @@ from inferometer.server.answers import Answer
 from inferometer.server.connection import Connection
 from inferometer.server.engine.emission import REFUSED
 from inferometer.server.event_writer import Voice
-from inferometer.server.http_reply import Reply, stream_head
-from inferometer.server.openai import Ask, chunk
+from inferometer.server.http_reply import Reply, chunk, last_chunk, stream_head
+from inferometer.server.openai import Ask
 from inferometer.server.truth_log import Entry
 
 
@@ -51,7 +51,7 @@ class Spoken(Voiced):
         if end:
             voice.cached, voice.prefill_ns = entry.cached_tokens, entry.prefill_ns
             closing = voice.closing(entry.model_ns, self.load_ns)
-            self.connection.post(chunk(closing) + b"0\r\n\r\n", entry.ended)
+            self.connection.post(chunk(closing) + last_chunk(voice.trailers), entry.ended)
             self.done = True
 
     def settle(self) -> None:
@@ -71,11 +71,13 @@ class SpokenUnstreamed(Voiced):
         """Nothing leaves before the last."""
         self.entry.model_ns.extend([at] * count)
         if end:
+            voice = self._voice
             if end == REFUSED:
-                self._voice.refuse(count)
-            self._voice.cached, self._voice.prefill_ns = self.entry.cached_tokens, self.entry.prefill_ns
-            body = self._voice.body(self.entry.model_ns, self.load_ns)
-            self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
+                voice.refuse(count)
+            voice.cached, voice.prefill_ns = self.entry.cached_tokens, self.entry.prefill_ns
+            body = voice.body(self.entry.model_ns, self.load_ns)
+            reply = Reply(200, body, voice.body_type, trailers=voice.trailers)
+            self.connection.post(reply.encode(self.keep_alive), self.entry.ended)
             self.done = True
 
     def settle(self) -> None:

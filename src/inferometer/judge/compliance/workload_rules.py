@@ -350,16 +350,24 @@ def sse(evidence: Evidence) -> Ruling | None:
     """Draft 4.6.1, of gateways."""
     if evidence.system.boundary != "gateway":
         return not_applicable(note("not_a_gateway"))
-    if evidence.plan.target.stream:
-        return satisfied(note("server_sent_events"))
-    return violated(note("whole_answers"))
+    target = evidence.plan.target
+    if not target.stream:
+        return violated(note("whole_answers"))
+    if target.interface.framing != "server-sent events":
+        return violated(note("other_streams", framing=str(target.interface.framing)))
+    return satisfied(note("server_sent_events"))
 
 
 def grpc(evidence: Evidence) -> Ruling | None:
-    """Draft 4.6.1, of engines; nothing here speaks it (Q-protocols)."""
+    """Draft 4.6.1, of engines."""
     if evidence.system.boundary != "engine":
         return not_applicable(note("not_an_engine"))
-    return violated(note("no_grpc", stream=evidence.plan.target.stream, http=evidence.plan.target.http))
+    target = evidence.plan.target
+    if not target.interface.grpc:
+        return violated(
+            note("no_grpc", framing=str(target.interface.framing), stream=target.stream, http=target.http)
+        )
+    return satisfied(note("grpc_streams")) if target.stream else violated(note("whole_answers"))
 
 
 def warm(evidence: Evidence) -> Ruling | None:

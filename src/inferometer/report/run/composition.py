@@ -203,6 +203,8 @@ def protocol_of(target: Target) -> str:
     """The protocol of the load, and how many requests share a connection where that may be several."""
     framing = f" with {target.interface.framing}" if target.stream else ""
     shared = "" if target.http == "1.1" else f", at most {target.streams} requests at once on a connection"
+    if target.interface.grpc:
+        return f"gRPC over HTTP/{target.http}{shared}"
     return f"HTTP/{target.http}{framing}{shared}"
 
 
