@@ -150,9 +150,7 @@ def _plain(payload: bytes) -> int:
     if behind > size or not _are_counts(payload[behind:]):
         return 0
     ids = payload[4:behind]
-    if not ids or ids[-1] >= 0x80:
-        return 0
-    return 1 if len(ids) < 4 and all(byte >= 0x80 for byte in ids[:-1]) else count(ids)
+    return count(ids) if ids and ids[-1] < 0x80 else 0
 
 
 @functools.lru_cache(maxsize=4096)
