@@ -142,7 +142,12 @@ def test_any_body_is_a_whole_answer_or_none(messages: list[bytes], tail: bytes) 
 def test_a_stream_of_vllm_counts_its_last_ids_once() -> None:
     """They come in the last chunk and in the message that ends the stream, each of which counts itself alone."""
     counts = {"prompt_tokens": 9, "completion_tokens": 1, "cached_tokens": 4}
-    stream = [chunk(7, **counts), chunk(8, **counts), chunk(9, **counts), complete(9, **counts)]
+    stream = [
+        chunk(7, **counts),
+        chunk(8, **counts),
+        chunk(9, **counts),
+        complete(9, prompt_tokens=9, completion_tokens=1, cached_tokens=4),
+    ]
     answer = answered(*stream)
     assert (answer.input_tokens, answer.output_tokens, answer.cached_tokens) == (9, 3, 4)
     assert (answer.finish_reason, answer.done) == ("length", True)
