@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -168,6 +170,20 @@ def test_a_request_says_that_it_is_grpc() -> None:
     assert fields["te"] == "trailers"
     assert fields["content-type"] == "application/grpc"
     assert (fields["grpc-timeout"], fields["grpc-accept-encoding"]) == ("20000m", "identity")
+
+
+def test_a_worker_imports_neither_protobuf_nor_grpcio() -> None:
+    """Law: what is measured by gRPC needs nothing that an installation lacks, nor the time that importing it takes."""
+    code = (
+        "import sys, inferometer.drive.worker, inferometer.drive.http2_channel\n"
+        "from inferometer.engines.dialect import load\n"
+        "load('vllm-grpc')\n"
+        "print(sorted(name for name in sys.modules if name in ('grpc', 'google.protobuf', 'smg_grpc_proto')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 # grpcio as the server.
