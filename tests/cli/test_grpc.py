@@ -77,7 +77,7 @@ def test_a_server_of_grpc_alone_is_measured(
     for row in read_table(RunFolder.open(only(tmp_path)).record, RECORD).to_pylist():
         assert (row["outcome"], row["usage_output"]) == ("ok", row["output_tokens_asked"])
         assert (row["usage_input"], row["text"]) == (row["input_tokens_sent"], None)
-    loaded = [one for one in made.requests if one.request_id.partition("-")[0]]
+    loaded = [one for one in made.requests if "-" in one.request_id]
     prompts = {one.request_id: list(one.tokenized.input_ids) for one in loaded}
     assert len({tuple(ids) for ids in prompts.values()}) == len(prompts) >= 10
     assert {round(one.sampling_params.top_p, 3) for one in loaded} == {0.5}

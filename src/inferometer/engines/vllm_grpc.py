@@ -87,7 +87,8 @@ def _body(request: GenerationRequest) -> bytes:
     }
     sampling = b"".join(_parameter(name, value) for name, value in (wanted | dict(request.extra)).items())
     # Of two requests under way with one id, an engine may refuse the second.
-    ident = f"{request.ident}-{hashlib.blake2b(asked, digest_size=8).hexdigest()}"
+    digest = hashlib.blake2b(asked, digest_size=8).hexdigest()
+    ident = f"{request.ident}-{digest}" if request.ident else digest
     return framed(piece(1, ident) + asked + piece(4, sampling) + integer(5, request.stream))
 
 
