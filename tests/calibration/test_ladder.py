@@ -128,7 +128,7 @@ def test_the_rung_like_a_plan_has_its_load_and_lasts_a_moment(
         }
     )
     rung = plan_rung(base, 150.0, ladder.interval_ms(base, 20.0))
-    plan = plan_of(rung, Target(url="http://localhost:1"), base)
+    plan = plan_of(rung, Target(url="http://localhost:1", api="completions"), base)
     assert (plan.load.concurrency, plan.load.rate, plan.instrument.workers) == (streams, rate, 3)
     assert (plan.load.arrival, plan.load.burstiness) == (base.load.arrival, base.load.burstiness)
     assert (plan.target.url, plan.target.api) == ("http://localhost:1", "completions")

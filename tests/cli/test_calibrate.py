@@ -26,7 +26,7 @@ from inferometer.documents.certificate import (
     ErrorSpread,
 )
 from inferometer.plan.schema import Plan
-from inferometer.plan.transports import Transport
+from inferometer.plan.transports import Http
 from inferometer.report.calibration import FAULTS, lines
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
@@ -84,7 +84,7 @@ def test_another_transport_is_calibrated_by_what_it_carries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Law: every run of it goes over this transport, no token is missing, and the certificate says so."""
-    transport: Transport = "http/2+tls"
+    transport: Http = "http/2+tls"
     monkeypatch.setenv(certificates.FOLDER_VARIABLE, str(tmp_path / "state"))
     ask = Ask(Plan(), quick=True, streams=(4,), requests=(200,), transport=transport)
     made = calibrate(ask, tmp_path / "runs", lambda _: None).certificate

@@ -187,3 +187,11 @@ def test_a_base_url_ends_before_the_interfaces_path(api: str) -> None:
 def test_a_target_names_its_transport(url: str | None, http: str, transport: Transport) -> None:
     """By the version of HTTP and by TLS; what certificates are looked up by."""
     assert Target.model_validate({"url": url, "http": http}).transport == transport
+
+
+@pytest.mark.parametrize(
+    ("url", "transport"), [(None, "grpc"), ("grpc://a:1", "grpc"), ("grpcs://a:1", "grpc+tls")]
+)
+def test_a_target_by_grpc_is_no_other_http_2(url: str | None, transport: Transport) -> None:
+    """It has messages and a status of its own, which a certificate of HTTP/2 does not show."""
+    assert Target.model_validate({"url": url, "api": "vllm-grpc"}).transport == transport

@@ -204,7 +204,6 @@ def plan_of(rung: Rung, server: Target, base: Plan) -> Plan:
         name=f"calibrate-{rung.kind}-{round(rung.load)}",
         target=server.model_copy(
             update={
-                "api": base.target.api,
                 "stream": rung.streamed,
                 "connection": base.target.connection,
                 "streams_per_connection": base.target.streams_per_connection,

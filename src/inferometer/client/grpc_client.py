@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from inferometer.client.http_client import READ_BYTES, Client, Unanswered, left, send_all
 from inferometer.protocol.grpc import CONTENT_TYPE, BadMessage, Status, read_status
-from inferometer.protocol.http2_client import End, Event, Failed, Head, Http2Client
+from inferometer.protocol.http2_client import Http2Client
+from inferometer.protocol.http2_events import End, Event, Failed, Head
 from inferometer.protocol.http2_fields import Fields
 
 _REASONS = {"unbegun": "closed", "reset": "closed", "malformed": "not_http", "too_large": "too_large"}

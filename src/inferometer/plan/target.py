@@ -391,6 +391,8 @@ class Target(Part):
     def transport(self) -> Transport:
         """What carries the load. Without a URL it is the embedded server, without TLS."""
         tls = urlsplit(self.url or "").scheme == "https"
+        if self.interface.grpc:
+            return "grpc+tls" if tls else "grpc"
         if self.http == "2":
             return "http/2+tls" if tls else "http/2"
         return "http/1.1+tls" if tls else "http/1.1"

@@ -39,7 +39,7 @@ from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.plan.schema import Plan
 from inferometer.plan.target import Target
-from inferometer.plan.transports import Transport
+from inferometer.plan.transports import Http
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.server.embedded import Embedded, on_cores
@@ -71,7 +71,7 @@ class Ask:
     quick: bool = False
     streams: tuple[int, ...] | None = None
     requests: tuple[int, ...] | None = None
-    transport: Transport = "http/1.1"
+    transport: Http = "http/1.1"
 
     def steps(self, kind: ladder.Kind) -> list[float]:
         """One ladder's loads, for all workers."""
@@ -207,7 +207,7 @@ class _Session:
         """The server, by the transport that is calibrated."""
         version: Any = self._ask.transport.removeprefix("http/").removesuffix("+tls")
         trusted = None if self._identity is None else str(self._identity.authority)
-        return Target(url=server.url(), http=version, tls_ca_file=trusted)
+        return Target(url=server.url(), api=self._ask.plan.target.api, http=version, tls_ca_file=trusted)
 
     def climb(self, server: Embedded, kind: ladder.Kind) -> CertifiedLimit:
         """One ladder to its end; what it certifies, for one worker."""
