@@ -1,7 +1,7 @@
 """One request's life: what was sent when, what came back when, and how it ended.
 
-A channel (channel.py) calls `head`, `data` and `end` as the response arrives, or `event` where its protocol frames messages
-itself, or `fail`. No protocol is known here.
+A channel (channel.py) calls `head`, `data` and `end` as the response arrives, or `event` or `events` where its protocol frames
+messages itself, or `fail`. No protocol is known here.
 
 The body of a response is read in one of four ways, decided when its head is complete:
 
@@ -19,7 +19,7 @@ Each is bounded as a whole (answer_limits.py), and nothing that a server sends r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from inferometer.drive import grpc_outcomes
 from inferometer.drive.answer_limits import LOOK_BYTES, UNLESS_SET, AnswerLimits, OverLimit, check_values
@@ -220,12 +220,20 @@ class Exchange:
 
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
+        self.events((payload,), at)
+
+    def events(self, payloads: Sequence[bytes], at: int) -> None:
+        """As `event`, of all that one read completed."""
         if self._mode != _STREAM:
             self._mode, self._left = _STREAM, 0
-        self._left -= len(payload)
-        if self._left < 0:
-            self._look()
-        self._read_event(self.answer, payload, at)
+        answer, read_event = self.answer, self._read_event
+        if len(payloads) > 1 and self.unread is not None and (waited := self.unread.waited(at)):
+            self.merged += (len(answer.event_ns), waited)
+        for payload in payloads:
+            self._left -= len(payload)
+            if self._left < 0:
+                self._look()
+            read_event(answer, payload, at)
 
     def _look(self) -> None:
         """Hold the stream to its limits, and say when to look again. Raises OverLimit."""

@@ -408,7 +408,10 @@ class Reactor:
             self._send(transport, at)
         if not channel.exchanges:
             if channel.closing:
+                before = transport.answers, at - transport.t_answered
                 self._lost(transport, channel.fault or CLOSED_BY_SERVER, at)
+                if channel.fault:  # it was not announced by an answer
+                    self._learn(*before)
             elif transport.used and not self._reuse:
                 self._retired.append(transport)
             elif transport.state == OPEN:
