@@ -26,6 +26,7 @@ def text(api: str, words: str) -> dict[str, Any]:
         "anthropic": {"type": "content_block_delta", "delta": {"type": "text_delta", "text": words}},
         "ollama-generate": {"response": words, "done": False},
         "ollama-chat": {"message": {"role": "assistant", "content": words}, "done": False},
+        "websocket": {"type": "token", "text": words},
     }
     return shapes[api]
 
@@ -36,6 +37,9 @@ def ending(api: str, prompt: Any = 9, output: Any = 3, reason: str | None = None
         choice = {"index": 0, "delta": {}, "finish_reason": reason or "stop"}
         counts = {"prompt_tokens": prompt, "completion_tokens": output}
         return [{"choices": [choice]}, {"choices": [], "usage": counts}, b"[DONE]"]
+    if api == "websocket":
+        counts = {"prompt_tokens": prompt, "completion_tokens": output}
+        return [{"type": "end", "finish_reason": reason or "stop", "usage": counts}]
     counts = {"input_tokens": prompt, "output_tokens": output}
     if api == "responses":
         response = {"object": "response", "status": reason or "completed", "usage": counts}
@@ -55,6 +59,10 @@ def whole(
         content = {"message": {"content": words}} if api == "chat" else {"text": words}
         counts = {"prompt_tokens": prompt, "completion_tokens": output}
         return {"choices": [{**content, "finish_reason": reason or "stop"}], "usage": counts}
+    if api == "websocket":
+        (end,) = ending(api, prompt, output, reason)
+        assert isinstance(end, dict)
+        return {**end, "type": "answer", "text": words}
     counts = {"input_tokens": prompt, "output_tokens": output}
     if api == "responses":
         output_items = [{"type": "message", "content": [{"type": "output_text", "text": words}]}]
@@ -80,14 +88,14 @@ def whole(
 def body(api: str, *events: Event) -> bytes:
     """Events as the dialect's stream frames them."""
     payloads = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in events]
-    if INTERFACES[api].framing is Framing.NDJSON:
+    if INTERFACES[api].framing is not Framing.SSE:
         return b"".join(one + b"\n" for one in payloads)
     return b"".join(b"data: " + one + b"\n\n" for one in payloads)
 
 
 def media_type(api: str) -> str:
     """Of the dialect's streams."""
-    return "application/x-ndjson" if INTERFACES[api].framing is Framing.NDJSON else "text/event-stream"
+    return "text/event-stream" if INTERFACES[api].framing is Framing.SSE else "application/x-ndjson"
 
 
 def reply(api: str, content: bytes, kind: str | None = None, *, length: bool = True) -> bytes:

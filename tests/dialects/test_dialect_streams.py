@@ -58,6 +58,11 @@ class Reading:
 OLLAMA = (10706818083, 6338219291, 130079000, 4232710000)
 
 EXPECTED: dict[tuple[str, str], Reading] = {
+    ("websocket", "websocket.ndjson"): Reading("ok", "RTCCD", "Hm.Hello there", "length", (9, 3, 4, 1)),
+    ("websocket", "websocket-call.ndjson"): Reading("ok", "R--XXDD", '{"text":"a"}', "tool_calls"),
+    ("websocket", "websocket-error.ndjson"): Reading("error_event", "RCE", "Hello", None),
+    ("websocket", "websocket-truncated.ndjson"): Reading("truncated", "RC", "Hello", None),
+    ("websocket", "websocket-whole.json"): Reading("ok", "C", "Hm.Hello there", "length", (9, 3, 4, 1)),
     ("responses", "responses-text.sse"): Reading(
         "ok", "RRRR" + "C" * 10 + "RRRD", "Hi there! How can I assist you today?", "stop", (37, 11, 16, 0)
     ),
@@ -269,8 +274,9 @@ def test_an_error_in_the_shape_of_others_is_an_error(api: str, error: str) -> No
     """A gateway in front of a server words errors in its own way: streamed or whole, in any dialect."""
     dialect = load(api)
     body = b'{"error":%b}' % error.encode()
-    stream = body + b"\n" if dialect.interface.framing is Framing.NDJSON else b"data: %b\n\n" % body
-    kind = TYPES[".ndjson" if dialect.interface.framing is Framing.NDJSON else ".sse"]
+    events = dialect.interface.framing is Framing.SSE
+    stream = b"data: %b\n\n" % body if events else body + b"\n"
+    kind = TYPES[".sse" if events else ".ndjson"]
     for sent, media in ((stream, kind), (body, "application/json")):
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {len(sent)}\r\n\r\n"
         found = reading(dialect, [head.encode() + sent])

@@ -20,6 +20,7 @@ PATHS = {
     "anthropic": "/v1/messages",
     "ollama-generate": "/api/generate",
     "ollama-chat": "/api/chat",
+    "websocket": "/v1/ws",
 }
 
 
@@ -33,7 +34,7 @@ def body(api: str, count: int, stream: bool, **more: Any) -> dict[str, Any]:
         return {**fields, **asked, "options": {"num_predict": count}}
     if api == "anthropic":
         return {**fields, "messages": USER, "max_tokens": count}
-    asked = {"messages": USER} if api == "chat" else {"prompt": PROMPT}
+    asked = {"messages": USER} if api in ("chat", "websocket") else {"prompt": PROMPT}
     return {**fields, **asked, "max_tokens": count, "stream_options": {"include_usage": True}}
 
 
@@ -158,12 +159,32 @@ def accumulated(events: list[dict[str, Any]]) -> dict[str, Any]:
     return message
 
 
+def own_said(messages: list[dict[str, Any]]) -> Said:
+    """What the reference server's own messages say, or its one message."""
+    usage = messages[-1]["usage"]
+
+    def said(kind: str, name: str) -> str:
+        whole = messages[-1].get(name, "")
+        return str(whole) + "".join(one["text"] for one in messages if one["type"] == kind)
+
+    return (
+        said("reasoning", "reasoning"),
+        said("token", "text"),
+        canonical(said("tool_call", "tool_call")),
+        usage["prompt_tokens"],
+        usage["completion_tokens"],
+        usage.get("completion_tokens_details", {}).get("reasoning_tokens", 0),
+    )
+
+
 def whole(port: int, api: str, count: int) -> Said:
     found = post(port, PATHS[api], body(api, count, False)).json()
     if api == "responses":
         return response_said(found)
     if api == "anthropic":
         return message_said(found)
+    if api == "websocket":
+        return own_said([found])
     if api.startswith("ollama"):
         return ollama_said([found])
     (choice,) = found["choices"]
@@ -176,6 +197,8 @@ def streamed(port: int, api: str, count: int) -> Said:
         return ollama_said(found)
     if api == "anthropic":
         return message_said(accumulated(found))
+    if api == "websocket":
+        return own_said(found)
     if api != "responses":
         choices = [one["choices"][0] for one in found if one["choices"]]
         return openai_said([one.get("delta", one) for one in choices], found[-1]["usage"])

@@ -44,7 +44,7 @@ Serve = Callable[..., int]
 
 ALL = [*PATHS]
 
-DIVIDED = ["chat", "responses", "anthropic", "ollama-chat"]
+DIVIDED = ["chat", "responses", "anthropic", "ollama-chat", "websocket"]
 
 PARTS = Parts(reasoning=3, tool=4)
 
@@ -182,6 +182,7 @@ READ = {
         *["ROLE"] * 2, "COMMENT", *["REASONING"] * 3, *["ROLE"] * 3, *["CONTENT"] * 5, "ROLE",
         *["TOOL_CALL"] * 5, "ROLE", "FINISH", "DONE",
     ],
+    "websocket": ["ROLE", *["REASONING"] * 3, *["CONTENT"] * 5, *["TOOL_CALL"] * 4, "DONE"],
     "ollama-generate": [*["REASONING"] * 3, *["CONTENT"] * 9, "DONE"],
     "ollama-chat": [*["REASONING"] * 3, *["CONTENT"] * 5, "TOOL_CALL", "DONE"],
 }  # fmt: skip
@@ -207,7 +208,7 @@ def test_our_own_client_reads_what_is_thought_and_called(serve: Serve, api: str,
     assert answer.input_tokens == (3 if api == "completions" else 10)
     ends = {"responses": "stop", "completions": "length", "ollama-generate": "length", "ollama-chat": "stop"}
     assert answer.finish_reason == ends.get(api, "tool_calls")
-    assert answer.reasoning_tokens == (3 if api in ("chat", "responses") else None)
+    assert answer.reasoning_tokens == (3 if api in ("chat", "responses", "websocket") else None)
     assert (answer.server_total_ns is not None) == api.startswith("ollama")
     if not stream:  # one event, of which the next turn repeats the content alone
         assert bytes(answer.event_class).strip(bytes((EventClass.DONE,))) == bytes((EventClass.CONTENT,))

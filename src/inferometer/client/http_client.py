@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferometer.client.name_lookup import Addresses, NameLookup, NoAddress
+from inferometer.client.websocket_conversation import converse
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
 
 LARGEST = 64 << 20
@@ -157,6 +158,30 @@ class Client:
             except Unanswered:
                 connection.close()
                 raise
+
+    def converse(
+        self, path: str, message: bytes, read: Callable[[bytes], bool], timeout_s: float | None = None
+    ) -> None:
+        """Send a message over a WebSocket of its own, and `read` those that answer it until it returns True, or the server
+        closes in order; those that come before it too. Raises Unanswered, NoConversation."""
+        until = time.monotonic_ns() + int((self._timeout_s if timeout_s is None else timeout_s) * 1e9)
+        connection = self._connected(until)
+        try:
+            converse(
+                connection.sock,
+                self._base + path,
+                self._headers,
+                message,
+                read,
+                lambda: _left(until),
+                self._largest,
+            )
+        except TimeoutError:
+            raise Unanswered("timeout", "connected, but no answer in time") from None
+        except OSError as cause:
+            raise Unanswered("closed", f"the connection ended before the answer did ({cause})") from None
+        finally:
+            connection.close()
 
     def _wire(self, method: str, path: str, body: bytes | None) -> bytes:
         lines = dict(self._headers)

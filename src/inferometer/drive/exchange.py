@@ -53,6 +53,7 @@ DECODERS: dict[Framing, type[EventDecoder]] = {
     Framing.SSE: SseDecoder,
     Framing.NDJSON: NdjsonDecoder,
     Framing.GRPC: GrpcDecoder,
+    Framing.MESSAGES: NdjsonDecoder,  # where there is no WebSocket, as in a simulation
 }
 
 

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.client.name_lookup import Addresses, NameLookup, NoAddress
+from inferometer.client.websocket_conversation import NoConversation
 from inferometer.drive.answer_limits import OverLimit, check_values
 from inferometer.drive.credentials import merged
 from inferometer.drive.exchange import COMPRESSED
@@ -264,6 +265,8 @@ class Probe:
         `length_field`: the one that the server takes, if that is known.
         """
         dialect, path = self._dialect, self._dialect.interface.path
+        if dialect.interface.over_websocket:
+            return self._try_message(replace(wanted, length_field=length_field or dialect.length_fields[0]))
         first, *others = dialect.length_fields if length_field is None else (length_field,)
 
         def send(field: str) -> tuple[Response, str]:
@@ -295,8 +298,39 @@ class Probe:
                 f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
         tokens, named = answer.input_tokens, _object(reply.body).get("model")
+        return self._reply(field, tokens, named)
+
+    def _reply(self, field: str, tokens: int | None, named: object) -> Reply:
         model = self._redact.short(named, MODEL_LENGTH) if isinstance(named, str) and named else None
         return Reply(field, tokens if tokens is not None and tokens > 0 else None, model)
+
+    def _try_message(self, wanted: GenerationRequest) -> Reply:
+        """The same over a WebSocket of its own."""
+        dialect, answer = self._dialect, Answer()
+        path = dialect.interface.path
+        place = f"{self.endpoint.url}{path}"
+
+        def read(message: bytes) -> bool:
+            dialect.read_event(answer, message, 0)
+            return answer.done or answer.error is not None or answer.malformed is not None
+
+        try:
+            self._client.converse(path, dialect.body(wanted), read)
+        except NoConversation as cause:
+            words = f"{place}: {self._redact.short(str(cause), 300).rstrip('.')}."
+            raise PeerError(words, ADVICE.get(cause.status, ""), cause.status or None) from None
+        except Unanswered as cause:
+            advice = TIMEOUT_ADVICE if cause.reason == "timeout" else ""
+            raise PeerError(f"{place}: {self._redact.short(str(cause), 300)}.", advice) from cause
+        if answer.error is not None:
+            words = self._redact.short(answer.error, 300)
+            raise PeerError(f"{place}: the server answered with an error: {words}")
+        if not answer.done:
+            odd = "" if answer.malformed is None else f" ({self._redact.short(answer.malformed, 100)})"
+            raise PeerError(
+                f"{place}: the reply does not end as this interface's do, with {dialect.end}{odd}."
+            )
+        return self._reply(wanted.length_field or dialect.length_fields[0], answer.input_tokens, answer.model)
 
 
 def _object(content: bytes) -> JsonObject:

@@ -71,7 +71,8 @@ class Worker:
 
     def __init__(self, job: Job, stdin: int, most_files: int, redact: Redactor) -> None:
         most_open = most_files - OWN_FILES
-        kind = kind_of(job.protocol, job.streams)
+        self._dialect = dialect.load(job.api)
+        kind = kind_of(job.protocol, job.streams, job.heads[0], greets=self._dialect.interface.greets)
         at_once = 1 if job.open_loop else job.prepare
         needed = -(-at_once // kind.places)
         if most_open < needed:
@@ -81,7 +82,6 @@ class Worker:
                 "files",
             )
         self._job = job
-        self._dialect = dialect.load(job.api)
         self._limits = job.limits
         self._stdin = stdin
         self._buffer = b""

@@ -3,7 +3,8 @@
 | entry               | decides                                                                                   |
 | ------------------- | ----------------------------------------------------------------------------------------- |
 | `path`              | where a request goes, below the base URL                                                  |
-| `framing`           | how a stream is cut into events                                                           |
+| `framing`           | how a stream is cut into events; MESSAGES: the load goes over WebSockets                  |
+| `greets`            | a WebSocket's server says something of its own accord, before a request or after it       |
 | `takes_messages`    | a prompt may be a list of messages: system prompts and conversations need that            |
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
@@ -31,6 +32,7 @@ class Framing(enum.StrEnum):
     SSE = "server-sent events"
     NDJSON = "newline-delimited JSON"
     GRPC = "gRPC messages"
+    MESSAGES = "WebSocket messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,17 @@ class Interface:
     takes_ignore_eos: bool = True
     stamp_field: str | None = None
     fields: Mapping[str, str] | None = None
+    greets: bool = False
 
     @property
     def grpc(self) -> bool:
         """It is a method of a gRPC service, and so needs HTTP/2."""
         return self.framing is Framing.GRPC
+
+    @property
+    def over_websocket(self) -> bool:
+        """Whether a request and its answer are messages of a WebSocket."""
+        return self.framing is Framing.MESSAGES
 
 
 _VLLM_FIELDS = {
@@ -156,6 +164,14 @@ _REGISTERED = (
         takes_ids=True,
         applies_template=False,
         fields=_VLLM_FIELDS,
+    ),
+    Interface(
+        "websocket",
+        "the reference server's messages over a WebSocket",
+        "/v1/ws",
+        "websocket:WEBSOCKET",
+        framing=Framing.MESSAGES,
+        takes_messages=True,
     ),
 )
 

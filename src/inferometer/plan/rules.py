@@ -55,6 +55,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_bodies(plan),
         *_guardrails(plan.sut.guardrails),
         *_classes(plan.workload),
+        *_handshakes(plan),
         *_made(plan.workload),
         *_texts(plan.workload),
         *_turns(plan),
@@ -232,6 +233,11 @@ def _target(target: Target) -> Iterator[Fault]:
             ("target.http", "target.api"),
             f"{target.api} is gRPC, which needs HTTP/2: leave {{target.http}} out",
         )
+    if target.interface.over_websocket and target.http != "1.1":
+        yield Fault(
+            ("target.http", "target.api"),
+            "a WebSocket begins with HTTP/1.1: {target.api} takes no other {target.http}",
+        )
     if streams is not None and streams > 1 and target.connection == "new":
         yield Fault(
             ("target.streams_per_connection", "target.connection"),
@@ -247,6 +253,18 @@ def _target(target: Target) -> Iterator[Fault]:
                 yield Fault(
                     (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
                 )
+
+
+def _handshakes(plan: Plan) -> Iterator[Fault]:
+    """Header lines over WebSockets are those of a handshake, which requests of all classes share."""
+    if not plan.target.interface.over_websocket:
+        return
+    for at, one in enumerate(plan.workload.classes):
+        if one.headers:
+            yield Fault(
+                (f"workload.classes[{at}].headers", "target.api"),
+                "a WebSocket's header lines are those of its connection, for requests of all classes: use target.headers",
+            )
 
 
 PLANNED = {

@@ -27,7 +27,9 @@ Api = Annotated[str, AfterValidator(_registered), Field(json_schema_extra={"enum
 
 
 def _base_url(url: str) -> str:
-    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password."""
+    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password.
+
+    The schemes of WebSockets are others of HTTP's: whether the load goes over one is the interface's to say."""
     example = "for example http://localhost:8000"
     try:
         parts = urlsplit(url.strip())
@@ -36,8 +38,9 @@ def _base_url(url: str) -> str:
         raise ValueError(
             f"is not a URL (a port is a number up to 65535, an IPv6 host is in brackets): {example}"
         ) from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(f"must begin with http:// or https://, {example}")
+    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    if scheme not in ("http", "https"):
+        raise ValueError(f"must begin with http:// or https:// (of a WebSocket ws:// or wss://), {example}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("must not hold a user name or password: use --api-key-env or --api-key-file")
     if not host or port == 0 or re.search(r"[\x00-\x20\x7f]", url.strip()):
@@ -48,7 +51,7 @@ def _base_url(url: str) -> str:
     for interface in INTERFACES.values():
         if path.endswith(interface.path):
             raise ValueError(f"must be the base URL, without {interface.path}, {example}")
-    return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
+    return f"{scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
 
 
 # What a plan may put into requests beside their prompts: headers, fields of the body, sampling parameters.
@@ -61,7 +64,9 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
-_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"}
+_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"} | {
+    f"sec-websocket-{name}" for name in ("key", "version", "extensions", "accept")
+}
 _NO_SECRETS = (
     "looks like a secret, and a plan is saved to disk: "
     "use --api-key-env or --api-key-file (target.api_key_env, target.api_key_file)"

@@ -194,10 +194,10 @@ def refused(asked: Request) -> str:
 _OF_A_CLIENT = (b"connection", b"sec-websocket-version", b"sec-websocket-key")
 
 
-def switching(asked: Request) -> bytes:
-    """The answer to a right one, without a subprotocol."""
+UPGRADE = ((b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"))
+
+
+def switching(asked: Request) -> tuple[tuple[bytes, bytes], ...]:
+    """The header lines of the answer to a right one, which has the status SWITCHING and chooses no subprotocol."""
     key = asked.header(b"sec-websocket-key").encode("latin-1")
-    return (
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Accept: %b\r\n\r\n" % accept(key)
-    )
+    return (*UPGRADE, (b"Sec-WebSocket-Accept", accept(key)))

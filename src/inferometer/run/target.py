@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from inferometer.client.trust import H2, HTTP1, context
 from inferometer.drive import probe as probing
 from inferometer.drive.channel import RequestHead
-from inferometer.drive.channel_kinds import BY_VERSION, Protocol
+from inferometer.drive.channel_kinds import Protocol, protocol_of
 from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
 from inferometer.drive.grpc_probe import GrpcProbe, grpc_fields
@@ -171,7 +171,7 @@ def inspect(
         greeting=reply.prompt_tokens,
         answered_as=_other_name(reply, model, note),
         room=_further_messages(plan, probe, model, reply, _context_limit(plan, context, prompt_format, around, tokenizer)),
-        endpoint=endpoint, protocol=BY_VERSION[wanted.http], family=family, address=address,
+        endpoint=endpoint, protocol=protocol_of(wanted.interface, wanted.http), family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
@@ -304,17 +304,20 @@ def _further_messages(
 
 
 def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHead]:
-    """What all requests have in common: one head for all or, of classes with header lines of their own, one for each."""
+    """What all requests have in common: one head for all or, of classes with header lines of their own, one for each. Of
+    WebSockets it is what their handshakes have."""
     wanted, classes = plan.target, plan.workload.classes
     dialect = dialects.load(wanted.api)
-    streamed = DECODERS[dialect.interface.framing].CONTENT_TYPES[0]
-    ours = {"Host": target.endpoint.host_header, "User-Agent": "inferometer"}
-    if dialect.interface.grpc:
-        ours |= grpc_fields(wanted.timeout_s)
-    else:
-        accepted = streamed if wanted.stream else "application/json"
-        ours |= {"Accept": accepted, "Content-Type": "application/json"}
+    method, ours = "GET", {"Host": target.endpoint.host_header, "User-Agent": "inferometer"}
+    if not dialect.interface.over_websocket:
+        method = "POST"
+        streamed = DECODERS[dialect.interface.framing].CONTENT_TYPES[0]
+        if dialect.interface.grpc:
+            ours |= grpc_fields(wanted.timeout_s)
+        else:
+            accepted = streamed if wanted.stream else "application/json"
+            ours |= {"Accept": accepted, "Content-Type": "application/json"}
     common = merged(ours, headers(wanted, key, dialect))
     path = target.endpoint.base + dialect.interface.path
     own = [one.headers for one in classes] if any(one.headers for one in classes) else [{}]
-    return [RequestHead("POST", path, merged(common, lines), target.endpoint.scheme) for lines in own]
+    return [RequestHead(method, path, merged(common, lines), target.endpoint.scheme) for lines in own]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from inferometer.protocol.http_request import BadRequest, Request, RequestDecoder
 from inferometer.server.clock import now
@@ -46,10 +46,7 @@ class Socket(Protocol):
 
 
 class Session(Protocol):
-    """What is asked of HTTP/2 on a connection (http2_session.py)."""
-
-    drained: list[Any]
-    """Streams of which the kernel has all."""
+    """What is asked of another protocol on a connection (http2_session.py, websocket_session.py)."""
 
     @property
     def broken(self) -> bool:
@@ -57,6 +54,9 @@ class Session(Protocol):
 
     def receive(self, data: bytes, read_at: int, arrived: int | None) -> Sequence[Connection]:
         """Take bytes; the streams to be looked after."""
+
+    def take_drained(self) -> Sequence[Connection]:
+        """Streams of which the kernel has all that it had not, since this was last asked."""
 
     def carried(self) -> Sequence[Connection]:
         """All streams."""
@@ -152,7 +152,7 @@ class Connection:
         self.backlog = 0  # bytes the kernel has not taken
         self.interest = 0  # what the selector watches for
         self.opening: bytes | None = b""  # what has come, until it shows which protocol the client speaks
-        self.session: Session | None = None  # of HTTP/2
+        self.session: Session | None = None  # of HTTP/2, of a WebSocket
         self._queue: deque[tuple[bytes | memoryview, Stamps | None]] = deque()
 
     glues = True
@@ -160,8 +160,11 @@ class Connection:
 
     @property
     def carrier(self) -> Connection:
-        """Whose socket it is: this one, but for a stream of HTTP/2."""
+        """Whose socket it is: this one, but for what a session carries."""
         return self
+
+    def reset(self) -> None:
+        """Of what a session carries: its answer is given up on our side."""
 
     @property
     def held(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from inferometer.server import anthropic, vllm_grpc
+from inferometer.server import anthropic, vllm_grpc, websocket_messages
 from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Unstreamed
 from inferometer.server.connection import Connection
@@ -26,6 +26,7 @@ _VOICES: dict[str, type[Voice]] = {
     GENERATE: Lines,
     CHAT: Lines,
     vllm_grpc.API: vllm_grpc.Messages,
+    websocket_messages.API: websocket_messages.Messages,
 }
 
 
@@ -34,7 +35,13 @@ def _arrival(entry: Entry) -> int:
     return entry.received_ns if entry.arrived_ns is None else min(entry.arrived_ns, entry.received_ns)
 
 
-_PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_", anthropic.API: "msg_"}
+_PREFIXES = {
+    "chat": "chatcmpl-",
+    "completions": "cmpl-",
+    "responses": "resp_",
+    anthropic.API: "msg_",
+    websocket_messages.API: "ws-",
+}
 
 APIS = tuple(_VOICES)
 """The interfaces, as an Ask and the truth log name them."""
@@ -48,6 +55,7 @@ _READS: dict[str, Callable[[Any, bytes], Ask]] = {
     GENERATE: OllamaReader.generate,
     CHAT: OllamaReader.converse,
     vllm_grpc.API: vllm_grpc.VllmReader.generate,
+    websocket_messages.API: websocket_messages.WebSocketReader.message,
 }
 _READERS: dict[str, type[Reader]] = {
     "responses": ResponsesReader,
@@ -55,6 +63,7 @@ _READERS: dict[str, type[Reader]] = {
     GENERATE: OllamaReader,
     CHAT: OllamaReader,
     vllm_grpc.API: vllm_grpc.VllmReader,
+    websocket_messages.API: websocket_messages.WebSocketReader,
 }
 
 

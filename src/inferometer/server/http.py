@@ -28,6 +28,7 @@ import traceback
 from collections.abc import Callable
 
 from inferometer.protocol.http_request import BadRequest, Request
+from inferometer.protocol.websocket_handshake import SWITCHING
 from inferometer.server import http2_session
 from inferometer.server.answers import Answer
 from inferometer.server.clock import Alarm, now, wall_offset, wall_seconds
@@ -39,7 +40,6 @@ from inferometer.server.engine.engine import Engine
 from inferometer.server.fault_injection import Trouble
 from inferometer.server.fixed_script import Metronome
 from inferometer.server.gauges import Gauges
-from inferometer.server.http2_session import Http2Stream
 from inferometer.server.http_reply import CONTINUE, Reply
 from inferometer.server.listener import listening
 from inferometer.server.model_loading import Residence
@@ -50,6 +50,7 @@ from inferometer.server.routes import Desk, Readers, overloaded, refusal
 from inferometer.server.timestamped_socket import StampedSocket
 from inferometer.server.truth_log import Entry, TruthLog
 from inferometer.server.voiced_answers import Loading
+from inferometer.server.websocket_session import VERSION, WebSocketSession
 from inferometer.units import NS_PER_S
 
 LEAD_NS = 150_000
@@ -65,7 +66,7 @@ _PIPELINE = 16  # requests read ahead of the one being answered; beyond, the soc
 _DISCARD = 1 << 26  # what a client may still send after we have hung up
 _REQUEST_ID = 128  # characters of X-Request-Id kept
 _SCATTER = 61  # how far apart two answers start in the passage
-IN_PARTS = ("1.1", "2")  # versions of HTTP in which a body may be sent as it comes
+IN_PARTS = ("1.1", "2", VERSION)  # protocols in which an answer may be sent as it comes
 
 
 class Server:
@@ -164,6 +165,7 @@ class Server:
             self._key,
             born,
             options.routes,
+            sockets=not options.faults,
         )
 
     def _close(self) -> None:
@@ -359,7 +361,7 @@ class Server:
                 self._engine.cancel(answer, now())
                 self._gauges.aborted += 1
                 self._log(answer, outcome)
-        if isinstance(connection, Http2Stream):
+        if connection.carrier is not connection:
             connection.reset()
             if connection.carrier.lost:
                 self._drop(connection.carrier, outcome)
@@ -370,7 +372,7 @@ class Server:
             self._hang_up(connection)
 
     def _end_session(self, session: Session, outcome: str) -> None:
-        """All that HTTP/2 carries on one connection ends with it."""
+        """All that it carries on one connection ends with it."""
         if self._stopping:
             session.leave()
         for stream in session.carried():
@@ -412,7 +414,7 @@ class Server:
     def _carry(
         self, connection: Connection, session: Session, data: bytes, read_at: int, arrived: int | None
     ) -> None:
-        """Bytes of HTTP/2 have come: look after the streams that they concern."""
+        """Bytes of HTTP/2 or of a WebSocket have come: look after the streams that they concern."""
         for stream in session.receive(data, read_at, arrived):
             self._proceed(stream)
         if session.broken and not connection.lost:  # close it, as soon as the client has been told why
@@ -423,8 +425,7 @@ class Server:
     def _proceed(self, connection: Connection) -> None:
         """Do what this connection's state allows: settle what was sent, then answer what waits behind it."""
         if connection.session is not None:
-            drained, connection.session.drained = connection.session.drained, []
-            for stream in drained:
+            for stream in connection.session.take_drained():
                 self._proceed(stream)
         while self._settled(connection) and connection.requests and not connection.closing:
             self._answer(connection, *connection.requests.popleft())
@@ -461,7 +462,7 @@ class Server:
     def _answer(
         self, connection: Connection, request: Request | BadRequest, read_at: int, arrived: int | None
     ) -> None:
-        keep_alive = isinstance(connection, Http2Stream) or (
+        keep_alive = connection.carrier is not connection or (
             isinstance(request, Request) and request.keep_alive and request.version == "1.1"
         )
         if isinstance(request, BadRequest):
@@ -487,6 +488,8 @@ class Server:
         else:
             connection.send(result.encode(keep_alive))
             connection.closing = not keep_alive
+            if result.status == SWITCHING and isinstance(request, Request):
+                connection.session = WebSocketSession(connection, request, self._outbox, self._options)
 
     def _start(
         self,

@@ -21,6 +21,7 @@ from inferometer.protocol.http2_frames import PREFACE
 from inferometer.protocol.http2_server import GivenUp, Http2Server, Received
 from inferometer.protocol.http_request import RequestDecoder
 from inferometer.server.connection import Connection, Outbox, Stamps
+from inferometer.server.http_reply import read_head, unchunked
 from inferometer.server.options import Options
 
 KNOWN_BY = PREFACE[:14]
@@ -30,7 +31,6 @@ STREAMS_FULL = 16
 MOST_UNSAID = 1 << 20
 """Bytes of acknowledgements and the like that a client may leave unread."""
 _UNUSED = RequestDecoder()  # every request of a stream is whole when it begins
-_OF_CONNECTION = (b"connection", b"transfer-encoding")
 
 
 class _Taken:
@@ -86,7 +86,7 @@ class Http2Stream(Connection):
         wire = b""
         if not self._begun:
             head, _, data = data.partition(b"\r\n\r\n")
-            status, fields, self._chunked = _read_head(head)
+            status, fields, self._chunked = read_head(head)
             self._begun = True
             if not data and not self._chunked:
                 self.over = True
@@ -96,7 +96,7 @@ class Http2Stream(Connection):
                 return
         body, end = data, True
         if self._chunked:
-            body, end, self._trailers = _unchunked(data)
+            body, end, self._trailers = unchunked(data)
         self.over = end
         self._waiting.append((body, end, stamps))
         self._count(len(body))
@@ -237,6 +237,11 @@ class Http2Session:
         self.waiting -= stream.drop()
         return True
 
+    def take_drained(self) -> list[Http2Stream]:
+        """See Session."""
+        drained, self.drained = self.drained, []
+        return drained
+
     def carried(self) -> list[Http2Stream]:
         """All streams."""
         return list(self.streams.values())
@@ -262,30 +267,3 @@ def recognised(connection: Connection, data: bytes, outbox: Outbox, options: Opt
     if data.startswith(KNOWN_BY):
         connection.session = Http2Session(connection, outbox, options.body_limit, options.backlog_limit)
     return data
-
-
-def _read_head(head: bytes) -> tuple[int, list[tuple[bytes, bytes]], bool]:
-    """The status and the fields of a head of ours, and whether its body comes in chunks."""
-    line, *lines = head.split(b"\r\n")
-    fields = _fields_of(lines)
-    chunked = any(name == b"transfer-encoding" for name, _ in fields)
-    return int(line[9:12]), [field for field in fields if field[0] not in _OF_CONNECTION], chunked
-
-
-def _fields_of(lines: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    parted = (line.partition(b": ") for line in lines)
-    return [(name.lower(), value) for name, _, value in parted]
-
-
-def _unchunked(data: bytes) -> tuple[bytes, bool, Fields]:
-    """The content of whole chunks, whether the last one is among them, and the trailers behind it."""
-    parts: list[bytes] = []
-    at = 0
-    while at < len(data):
-        end = data.index(b"\r\n", at)
-        size = int(data[at:end], 16)
-        if not size:
-            return b"".join(parts), True, _fields_of(data[end + 2 :].split(b"\r\n")[:-2])
-        parts.append(data[end + 2 : end + 2 + size])
-        at = end + 4 + size
-    return parts[0] if len(parts) == 1 else b"".join(parts), False, ()

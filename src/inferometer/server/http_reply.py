@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import inferometer
+from inferometer.protocol.websocket_handshake import SWITCHING
 from inferometer.server.clock import http_date
 
 JsonObject = dict[str, object]
@@ -13,11 +14,13 @@ JsonObject = dict[str, object]
 PRODUCT = "inferometer-reference"
 SERVER = f"{PRODUCT}/{inferometer.__version__}"
 _REASONS = {
+    101: b"Switching Protocols",
     200: b"OK",
     400: b"Bad Request",
     401: b"Unauthorized",
     404: b"Not Found",
     405: b"Method Not Allowed",
+    426: b"Upgrade Required",
     413: b"Content Too Large",
     429: b"Too Many Requests",
     431: b"Request Header Fields Too Large",
@@ -47,11 +50,13 @@ class Reply:
         if self.trailers:
             fields = [(b"Content-Type", self.content_type), (b"Transfer-Encoding", b"chunked"), *self.headers]
             return _head(self.status, fields, keep_alive) + chunk(self.body) + last_chunk(self.trailers)
-        fields = [
-            (b"Content-Type", self.content_type),
-            (b"Content-Length", b"%d" % len(self.body)),
-            *self.headers,
-        ]
+        fields = [*self.headers]
+        if self.status != SWITCHING:
+            fields = [
+                (b"Content-Type", self.content_type),
+                (b"Content-Length", b"%d" % len(self.body)),
+                *fields,
+            ]
         return _head(self.status, fields, keep_alive) + self.body
 
 
@@ -86,3 +91,39 @@ def _head(status: int, fields: list[tuple[bytes, bytes]], keep_alive: bool) -> b
         common.append((b"Connection", b"close"))
     lines = [b"%b: %b\r\n" % field for field in (*common, *fields)]
     return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, _REASONS[status], b"".join(lines))
+
+
+# What these are read back as, by protocols that carry answers in frames of their own.
+
+
+_OF_CONNECTION = (b"connection", b"transfer-encoding")
+
+
+Fields = list[tuple[bytes, bytes]]
+
+
+def read_head(head: bytes) -> tuple[int, Fields, bool]:
+    """The status and the fields of a head of ours, and whether its body comes in chunks."""
+    line, *lines = head.split(b"\r\n")
+    fields = _read_fields(lines)
+    chunked = any(name == b"transfer-encoding" for name, _ in fields)
+    return int(line[9:12]), [field for field in fields if field[0] not in _OF_CONNECTION], chunked
+
+
+def unchunked(data: bytes) -> tuple[bytes, bool, Fields]:
+    """The content of whole chunks, whether the last one is among them, and the trailers behind it."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(data):
+        end = data.index(b"\r\n", at)
+        size = int(data[at:end], 16)
+        if not size:
+            return b"".join(parts), True, _read_fields(data[end + 2 :].split(b"\r\n")[:-2])
+        parts.append(data[end + 2 : end + 2 + size])
+        at = end + 4 + size
+    return parts[0] if len(parts) == 1 else b"".join(parts), False, []
+
+
+def _read_fields(lines: Iterable[bytes]) -> Fields:
+    parted = (line.partition(b": ") for line in lines)
+    return [(name.lower(), value) for name, _, value in parted]

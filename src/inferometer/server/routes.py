@@ -9,6 +9,7 @@
 | `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
 | `/vllm.grpc.engine.VllmEngine/...`,       | POST       | vLLM's gRPC, over HTTP/2 alone (vllm_grpc.py)                 |
 | `/grpc.health.v1.Health/Check`            |            |                                                               |
+| `/v1/ws`                                  | GET, POST  | a WebSocket whose messages generate (websocket_messages.py)   |
 | `/v1/models`                              | GET        | the one model served                                          |
 | `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
 | `/health`                                 | GET        | 200 and nothing; 503 while the model is loaded at the start   |
@@ -30,8 +31,9 @@ from typing import Any
 
 import msgspec
 
+from inferometer.protocol import websocket_handshake as handshake
 from inferometer.protocol.http_request import Request
-from inferometer.server import anthropic, engine_routes, ollama, vllm_grpc
+from inferometer.server import anthropic, engine_routes, ollama, vllm_grpc, websocket_messages
 from inferometer.server.answer_parts import Parts
 from inferometer.server.controls import State
 from inferometer.server.engine.engine import Engine
@@ -58,12 +60,14 @@ class Readers:
         self.anthropic = anthropic.AnthropicReader(*known)
         self.ollama = ollama.OllamaReader(*known)
         self.vllm = vllm_grpc.VllmReader(*known)
+        self.websocket = websocket_messages.WebSocketReader(*known)
         self._max_model_len = max_model_len
 
     def fit(self, capacity: int | None) -> int:
         """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
         limit = self._max_model_len if capacity is None else min(self._max_model_len, capacity)
-        for reader in (self.openai, self.responses, self.anthropic, self.ollama, self.vllm):
+        readers = (self.openai, self.responses, self.anthropic, self.ollama, self.vllm, self.websocket)
+        for reader in readers:
             reader.max_model_len = limit
         return limit
 
@@ -84,6 +88,8 @@ class Desk:
         key: str | None,
         born: int,
         routes: str | None = None,
+        *,
+        sockets: bool = True,
     ) -> None:
         reader = self._reader = readers.openai
         self._engine = engine
@@ -100,6 +106,10 @@ class Desk:
             "/v1/completions": {"POST": lambda request: reader.completion(request.body)},
             "/v1/responses": {"POST": lambda request: readers.responses.responses(request.body)},
             anthropic.PATH: {"POST": lambda request: readers.anthropic.messages(request.body)},
+            websocket_messages.PATH: {
+                "GET": _switch,
+                "POST": lambda request: readers.websocket.message(request.body),
+            },
             "/v1/models": {"GET": self._models},
             "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
             "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
@@ -119,6 +129,8 @@ class Desk:
         )
         for path, call in calls.by_path.items():
             self._routes[path] = {"POST": call}
+        if not sockets:
+            del self._routes[websocket_messages.PATH]["GET"]
         if routes is not None:
             self._serve_as(routes)
 
@@ -229,7 +241,19 @@ _PATHS = {
     ollama.CHAT: "/api/chat",
     anthropic.API: anthropic.PATH,
     vllm_grpc.API: vllm_grpc.GENERATE,
+    websocket_messages.API: websocket_messages.PATH,
 }
+_ERROR_BODIES = {anthropic.PATH: anthropic.error_body, websocket_messages.PATH: websocket_messages.error_body}
+
+
+def _switch(request: Request) -> Reply:
+    """A client's handshake. Raises ApiError."""
+    if not handshake.asks_to_switch(request):
+        headers = (*handshake.UPGRADE, (b"Sec-WebSocket-Version", handshake.VERSION))
+        raise ApiError(426, "this path takes WebSockets", code="upgrade_required", headers=headers)
+    if fault := handshake.refused(request):
+        raise ApiError(400, fault, code="bad_handshake")
+    return Reply(handshake.SWITCHING, b"", headers=handshake.switching(request))
 
 
 def refusal(error: ApiError, path: str = "") -> Reply:
@@ -239,5 +263,6 @@ def refusal(error: ApiError, path: str = "") -> Reply:
     if path.startswith("/api/"):
         body = ollama.error_body(error)
     else:
-        body = (anthropic.error_body if path.startswith(anthropic.PATH) else error_body)(error)
+        found = (own for start, own in _ERROR_BODIES.items() if path.startswith(start))
+        body = next(found, error_body)(error)
     return Reply(error.status, body, headers=error.headers)

@@ -201,6 +201,8 @@ def moment(wall_ns: int) -> str:
 
 def protocol_of(target: Target) -> str:
     """The protocol of the load, and how many requests share a connection where that may be several."""
+    if target.interface.over_websocket:
+        return "WebSocket (RFC 6455)" + ("" if target.stream else ", one message an answer")
     framing = f" with {target.interface.framing}" if target.stream else ""
     shared = "" if target.http == "1.1" else f", at most {target.streams} requests at once on a connection"
     if target.interface.grpc:
