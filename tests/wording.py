@@ -27,6 +27,7 @@ def text(api: str, words: str) -> dict[str, Any]:
         "ollama-generate": {"response": words, "done": False},
         "ollama-chat": {"message": {"role": "assistant", "content": words}, "done": False},
         "websocket": {"type": "token", "text": words},
+        "realtime": {"type": "response.output_text.delta", "delta": words},
     }
     return shapes[api]
 
@@ -41,6 +42,9 @@ def ending(api: str, prompt: Any = 9, output: Any = 3, reason: str | None = None
         counts = {"prompt_tokens": prompt, "completion_tokens": output}
         return [{"type": "end", "finish_reason": reason or "stop", "usage": counts}]
     counts = {"input_tokens": prompt, "output_tokens": output}
+    if api == "realtime":
+        response = {"status": reason or "completed", "usage": counts}
+        return [{"type": "response.done", "response": response}]
     if api == "responses":
         response = {"object": "response", "status": reason or "completed", "usage": counts}
         return [{"type": "response.completed", "response": response}]
@@ -64,6 +68,12 @@ def whole(
         assert isinstance(end, dict)
         return {**end, "type": "answer", "text": words}
     counts = {"input_tokens": prompt, "output_tokens": output}
+    if api == "realtime":
+        item = {"type": "message", "content": [{"type": "output_text", "text": words}]}
+        return {
+            "type": "response.done",
+            "response": {"status": reason or "completed", "output": [item], "usage": counts},
+        }
     if api == "responses":
         output_items = [{"type": "message", "content": [{"type": "output_text", "text": words}]}]
         return {

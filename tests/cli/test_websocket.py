@@ -108,6 +108,7 @@ def test_a_server_without_websockets_is_named_before_the_load(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
+        (["--api", "realtime", "--no-stream"], "realtime has no whole answers"),
         (["--http", "2"], "a WebSocket begins with HTTP/1.1"),
         (["--header", "Sec-WebSocket-Key: x"], "is set by inferometer itself"),
         (["--url", "wsx://h"], "must begin with http:// or https:// (of a WebSocket ws:// or wss://)"),

@@ -58,6 +58,15 @@ class Reading:
 OLLAMA = (10706818083, 6338219291, 130079000, 4232710000)
 
 EXPECTED: dict[tuple[str, str], Reading] = {
+    ("realtime", "realtime.ndjson"): Reading("ok", "R-RRCCRRRDD", "Hello there", "stop", (9, 3, 4, None)),
+    ("realtime", "realtime-beta-length.ndjson"): Reading(
+        "ok", "R-RRC-CD", "Hello there", "length", (9, 3, 4, None)
+    ),
+    ("realtime", "realtime-call.ndjson"): Reading("ok", "R-RXXD", '{"a":1}', "stop"),
+    ("realtime", "realtime-failed.ndjson"): Reading("error_event", "R-RRCE", "Hello", "failed"),
+    ("realtime", "realtime-error.ndjson"): Reading("error_event", "E", "", None),
+    ("realtime", "realtime-truncated.ndjson"): Reading("truncated", "R-RRC", "Hello", None),
+    ("realtime", "realtime-whole.json"): Reading("ok", "C", "Hello there", "stop", (9, 3, 4, None)),
     ("websocket", "websocket.ndjson"): Reading("ok", "RTCCD", "Hm.Hello there", "length", (9, 3, 4, 1)),
     ("websocket", "websocket-call.ndjson"): Reading("ok", "R--XXDD", '{"text":"a"}', "tool_calls"),
     ("websocket", "websocket-error.ndjson"): Reading("error_event", "RCE", "Hello", None),

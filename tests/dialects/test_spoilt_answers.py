@@ -17,8 +17,8 @@ from inferometer.engines.answer import Answer
 from inferometer.journal.schema import EventClass
 
 JSON_TYPE = "application/json"
-OTHERS = [api for api in OF_JSON if api != "responses"]
-"""Dialects with finish reasons; Responses has a status."""
+OTHERS = [api for api in OF_JSON if api not in ("responses", "realtime")]
+"""Dialects with finish reasons; Responses and Realtime have a status."""
 ERRORS: list[bytes] = [
     b'{"error":{"message":"boom","type":"server_error","code":500}}',
     b'{"error":"boom"}',

@@ -50,8 +50,8 @@ PARTS = Parts(reasoning=3, tool=4)
 
 
 def test_every_interface_is_tried_here() -> None:
-    """A new one must come with its reader; gRPC's are in test_vllm_grpc.py."""
-    assert set(APIS) == {*ALL, "vllm-grpc"}
+    """A new one must come with its reader; those of gRPC and Realtime are in test_vllm_grpc.py and test_websocket.py."""
+    assert set(APIS) == {*ALL, "vllm-grpc", "realtime"}
 
 
 @pytest.mark.parametrize("api", ALL)

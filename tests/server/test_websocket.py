@@ -21,8 +21,11 @@ from serving import QUICK, serving
 from websocket_partner import PING, TEXT, by_websockets, raw
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from inferometer.engines.answer import Answer
+from inferometer.engines.dialect import load
 from inferometer.protocol import websocket_handshake as handshake
 from inferometer.server import tls
+from inferometer.server.answer_parts import Parts
 from inferometer.server.engine.settings import Settings
 from inferometer.server.websocket_session import MOST_WAITING
 
@@ -111,6 +114,31 @@ def test_the_truth_is_that_of_http(serve: Serve) -> None:
     for model, left, there in zip(row["model_ns"], row["sent_ns"], instants[1:], strict=True):
         assert model <= min(left, there)
     assert row["ended_ns"] >= row["sent_ns"][-1]
+
+
+def test_realtime_is_told_in_openais_events(serve: Serve) -> None:
+    """A greeting, the answer to an update, and a response in its grammar; other events are refused, and the connection goes on.
+    Our own client reads the counts."""
+    port = serve(parts=Parts(reasoning=1))
+    create = {"type": "response.create", "response": {"input": PROMPT, "max_output_tokens": 3}}
+    with connect(f"ws://127.0.0.1:{port}/v1/realtime?model=reference") as client:
+        greeting = json.loads(client.recv(timeout=PATIENCE_S))
+        assert (greeting["type"], greeting["session"]["model"]) == ("session.created", "reference")
+        found = []
+        for event in ({"type": "session.update", "session": {}}, {"type": "other"}, create):
+            client.send(json.dumps(event))
+            found.append(json.loads(client.recv(timeout=PATIENCE_S)))
+        answer_, read = Answer(), []
+        while not answer_.done:
+            read.append(client.recv(timeout=PATIENCE_S))
+            load("realtime").read_event(answer_, str(read[-1]).encode(), 1)
+    assert [one["type"] for one in found] == ["session.updated", "error", "response.created"]
+    kinds = [json.loads(one)["type"].removeprefix("response.") for one in read]
+    text = ["output_item.added", "content_part.added", "output_text.delta", "output_text.delta"]
+    assert kinds[-8:] == [*text, "output_text.done", "content_part.done", "output_item.done", "done"]
+    assert (answer_.finish_reason, answer_.output_tokens, answer_.input_tokens) == ("length", 3, 10)
+    (row,) = truth(port)
+    assert (row["api"], len(row["sent_ns"]), row["outcome"]) == ("realtime", 3, "finished")
 
 
 @pytest.mark.parametrize("polite", [True, False])

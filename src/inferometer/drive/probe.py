@@ -307,7 +307,7 @@ class Probe:
     def _try_message(self, wanted: GenerationRequest) -> Reply:
         """The same over a WebSocket of its own."""
         dialect, answer = self._dialect, Answer()
-        path = dialect.interface.path
+        path = dialect.interface.target(wanted.model)
         place = f"{self.endpoint.url}{path}"
 
         def read(message: bytes) -> bool:

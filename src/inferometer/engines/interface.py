@@ -4,6 +4,8 @@
 | ------------------- | ----------------------------------------------------------------------------------------- |
 | `path`              | where a request goes, below the base URL                                                  |
 | `framing`           | how a stream is cut into events; MESSAGES: the load goes over WebSockets                  |
+| `model_in_url`      | the model's name is a parameter of the URL                                                |
+| `only_streams`      | answers cannot be requested whole                                                         |
 | `greets`            | a WebSocket's server says something of its own accord, before a request or after it       |
 | `takes_messages`    | a prompt may be a list of messages: system prompts and conversations need that            |
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
@@ -13,7 +15,7 @@
 | `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
-This file imports nothing, so that `plan` may read it; `dialect.load` imports the one dialect that a run needs.
+This file imports nothing of this program, so that `plan` may read it; `dialect.load` imports the one dialect that a run needs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 JsonObject = dict[str, object]
 """A JSON object on its way to the wire, or from there."""
@@ -51,6 +54,12 @@ class Interface:
     stamp_field: str | None = None
     fields: Mapping[str, str] | None = None
     greets: bool = False
+    model_in_url: bool = False
+    only_streams: bool = False
+
+    def target(self, model: str) -> str:
+        """Where a request for this model goes, below the base URL."""
+        return f"{self.path}?model={quote(model, safe='')}" if self.model_in_url else self.path
 
     @property
     def grpc(self) -> bool:
@@ -172,6 +181,17 @@ _REGISTERED = (
         "websocket:WEBSOCKET",
         framing=Framing.MESSAGES,
         takes_messages=True,
+    ),
+    Interface(
+        "realtime",
+        "OpenAI's Realtime events for text, over a WebSocket",
+        "/v1/realtime",
+        "realtime:REALTIME",
+        framing=Framing.MESSAGES,
+        takes_ignore_eos=False,
+        greets=True,
+        model_in_url=True,
+        only_streams=True,
     ),
 )
 

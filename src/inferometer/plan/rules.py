@@ -236,7 +236,12 @@ def _target(target: Target) -> Iterator[Fault]:
     if target.interface.over_websocket and target.http != "1.1":
         yield Fault(
             ("target.http", "target.api"),
-            "a WebSocket begins with HTTP/1.1: {target.api} takes no other {target.http}",
+            f"a WebSocket begins with HTTP/1.1: {{target.api}} {target.api} takes no other {{target.http}}",
+        )
+    if target.interface.only_streams and not target.stream:
+        yield Fault(
+            ("target.stream", "target.api"),
+            f"{{target.api}} {target.api} has no whole answers: leave out {{target.stream}}",
         )
     if streams is not None and streams > 1 and target.connection == "new":
         yield Fault(

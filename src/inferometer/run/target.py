@@ -318,6 +318,6 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHe
             accepted = streamed if wanted.stream else "application/json"
             ours |= {"Accept": accepted, "Content-Type": "application/json"}
     common = merged(ours, headers(wanted, key, dialect))
-    path = target.endpoint.base + dialect.interface.path
+    path = target.endpoint.base + dialect.interface.target(target.model)
     own = [one.headers for one in classes] if any(one.headers for one in classes) else [{}]
     return [RequestHead(method, path, merged(common, lines), target.endpoint.scheme) for lines in own]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from inferometer.server import anthropic, vllm_grpc, websocket_messages
+from inferometer.server import anthropic, realtime, vllm_grpc, websocket_messages
 from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Unstreamed
 from inferometer.server.connection import Connection
@@ -27,6 +27,7 @@ _VOICES: dict[str, type[Voice]] = {
     CHAT: Lines,
     vllm_grpc.API: vllm_grpc.Messages,
     websocket_messages.API: websocket_messages.Messages,
+    realtime.API: realtime.Events,
 }
 
 
@@ -41,6 +42,7 @@ _PREFIXES = {
     "responses": "resp_",
     anthropic.API: "msg_",
     websocket_messages.API: "ws-",
+    realtime.API: "resp_",
 }
 
 APIS = tuple(_VOICES)
@@ -56,6 +58,7 @@ _READS: dict[str, Callable[[Any, bytes], Ask]] = {
     CHAT: OllamaReader.converse,
     vllm_grpc.API: vllm_grpc.VllmReader.generate,
     websocket_messages.API: websocket_messages.WebSocketReader.message,
+    realtime.API: realtime.RealtimeReader.created,
 }
 _READERS: dict[str, type[Reader]] = {
     "responses": ResponsesReader,
@@ -64,6 +67,7 @@ _READERS: dict[str, type[Reader]] = {
     CHAT: OllamaReader,
     vllm_grpc.API: vllm_grpc.VllmReader,
     websocket_messages.API: websocket_messages.WebSocketReader,
+    realtime.API: realtime.RealtimeReader,
 }
 
 

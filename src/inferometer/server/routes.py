@@ -10,6 +10,7 @@
 | `/vllm.grpc.engine.VllmEngine/...`,       | POST       | vLLM's gRPC, over HTTP/2 alone (vllm_grpc.py)                 |
 | `/grpc.health.v1.Health/Check`            |            |                                                               |
 | `/v1/ws`                                  | GET, POST  | a WebSocket whose messages generate (websocket_messages.py)   |
+| `/v1/realtime`                            | GET, POST  | the same in OpenAI's events (realtime.py)                     |
 | `/v1/models`                              | GET        | the one model served                                          |
 | `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
 | `/health`                                 | GET        | 200 and nothing; 503 while the model is loaded at the start   |
@@ -33,7 +34,7 @@ import msgspec
 
 from inferometer.protocol import websocket_handshake as handshake
 from inferometer.protocol.http_request import Request
-from inferometer.server import anthropic, engine_routes, ollama, vllm_grpc, websocket_messages
+from inferometer.server import anthropic, engine_routes, ollama, realtime, vllm_grpc, websocket_messages
 from inferometer.server.answer_parts import Parts
 from inferometer.server.controls import State
 from inferometer.server.engine.engine import Engine
@@ -61,12 +62,16 @@ class Readers:
         self.ollama = ollama.OllamaReader(*known)
         self.vllm = vllm_grpc.VllmReader(*known)
         self.websocket = websocket_messages.WebSocketReader(*known)
+        self.realtime = realtime.RealtimeReader(*known)
         self._max_model_len = max_model_len
 
     def fit(self, capacity: int | None) -> int:
         """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
         limit = self._max_model_len if capacity is None else min(self._max_model_len, capacity)
-        readers = (self.openai, self.responses, self.anthropic, self.ollama, self.vllm, self.websocket)
+        readers = (
+            *(self.openai, self.responses, self.anthropic, self.ollama),
+            *(self.vllm, self.websocket, self.realtime),
+        )
         for reader in readers:
             reader.max_model_len = limit
         return limit
@@ -110,6 +115,7 @@ class Desk:
                 "GET": _switch,
                 "POST": lambda request: readers.websocket.message(request.body),
             },
+            realtime.PATH: {"GET": _switch, "POST": lambda request: readers.realtime.event(request.body)},
             "/v1/models": {"GET": self._models},
             "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
             "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
@@ -130,7 +136,8 @@ class Desk:
         for path, call in calls.by_path.items():
             self._routes[path] = {"POST": call}
         if not sockets:
-            del self._routes[websocket_messages.PATH]["GET"]
+            for path in (websocket_messages.PATH, realtime.PATH):
+                del self._routes[path]["GET"]
         if routes is not None:
             self._serve_as(routes)
 
@@ -242,8 +249,13 @@ _PATHS = {
     anthropic.API: anthropic.PATH,
     vllm_grpc.API: vllm_grpc.GENERATE,
     websocket_messages.API: websocket_messages.PATH,
+    realtime.API: realtime.PATH,
 }
-_ERROR_BODIES = {anthropic.PATH: anthropic.error_body, websocket_messages.PATH: websocket_messages.error_body}
+_ERROR_BODIES = {
+    anthropic.PATH: anthropic.error_body,
+    websocket_messages.PATH: websocket_messages.error_body,
+    realtime.PATH: realtime.error_body,
+}
 
 
 def _switch(request: Request) -> Reply:

@@ -19,6 +19,7 @@ from collections import deque
 
 from inferometer.protocol import websocket_frames as frames
 from inferometer.protocol.http_request import Request, RequestDecoder
+from inferometer.server import realtime
 from inferometer.server.connection import Connection, Outbox, Stamps
 from inferometer.server.http_reply import read_head, unchunked
 from inferometer.server.options import Options
@@ -94,6 +95,8 @@ class WebSocketSession:
         self._asked = asked
         self._reader = frames.MessageReader(options.body_limit, from_client=True)
         self._most = MOST_UNSAID + options.backlog_limit
+        if asked.target.partition("?")[0] == realtime.PATH:
+            connection.send(frames.frame(frames.TEXT, realtime.greeting(options.model)))
 
     def receive(self, data: bytes, read_at: int, arrived: int | None) -> list[WebSocketStream]:
         """Take bytes that had been read at one instant and had arrived at another: the streams to be looked after."""
