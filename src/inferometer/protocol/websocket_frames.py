@@ -193,10 +193,12 @@ class MessageReader:
     def _frame(self, data: bytes, at: int, messages: list[bytes]) -> int:
         """Take the frame that begins at `at`: the offset behind it; 0 if it is not complete. Raises _Violation."""
         first, second = data[at], data[at + 1]
+        self._check(first, second)
         size, mask_at = self._length(data, at)
-        self._check(first, second, size)
         if size < 0:
             return 0
+        if first & 0x0F < CLOSE and self._size + size > self._limit:
+            raise _Violation(TOO_BIG, f"a message of more than {self._limit} bytes")
         begin = mask_at + (4 if second & _MASKED else 0)
         end = begin + size
         if end > len(data):
@@ -227,8 +229,8 @@ class MessageReader:
             raise _Violation(PROTOCOL_ERROR, f"a length of {size} in {width} bytes")
         return size, behind
 
-    def _check(self, first: int, second: int, size: int) -> None:
-        """What a frame's head shows. Raises _Violation."""
+    def _check(self, first: int, second: int) -> None:
+        """What a frame's first two bytes show. Raises _Violation."""
         opcode = first & 0x0F
         if first & 0x70:
             raise _Violation(PROTOCOL_ERROR, "a reserved bit, of an extension that was not offered")
@@ -246,8 +248,6 @@ class MessageReader:
             raise _Violation(PROTOCOL_ERROR, "a message within the fragments of another")
         elif not opcode and not self._kind:
             raise _Violation(PROTOCOL_ERROR, "a continuation of no message")
-        elif self._size + size > self._limit:
-            raise _Violation(TOO_BIG, f"a message of more than {self._limit} bytes")
 
     def _fragment(self, opcode: int, payload: bytes, messages: list[bytes], *, whole: bool) -> None:
         """Part of a message, or all of one. Raises _Violation."""
