@@ -85,14 +85,15 @@ def websocket_server(
                 sock, _ = listener.accept()
                 sock.settimeout(20)
                 opened.append(sock)
-                threads.append(threading.Thread(target=run_one, args=(sock, index), daemon=True))
-                threads[-1].start()
+                thread = threading.Thread(target=run_one, args=(sock, index), daemon=True)
+                thread.start()
+                threads.append(thread)  # only now may it be joined
 
     acceptor = threading.Thread(target=accept, daemon=True)
     acceptor.start()
     try:
         yield peer
-        for thread in threads:
+        for thread in list(threads):
             thread.join(5)
     finally:
         with contextlib.suppress(OSError):
