@@ -13,8 +13,7 @@ from websocket_partner import BINARY, CLOSE, PING, TEXT, Server, by_websockets, 
 
 from inferometer.drive.answer_limits import AnswerLimits
 from inferometer.drive.channel import RequestHead
-from inferometer.drive.exchange import Exchange
-from inferometer.drive.http1_channel import EARLY_NS
+from inferometer.drive.exchange import EARLY_NS, Exchange
 from inferometer.drive.websocket_channel import EARLY, WebSocketChannel
 from inferometer.engines.openai import CHAT
 from inferometer.protocol.websocket_frames import MOST_IDLE

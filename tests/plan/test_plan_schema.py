@@ -190,8 +190,17 @@ def test_a_target_names_its_transport(url: str | None, http: str, transport: Tra
 
 
 @pytest.mark.parametrize(
-    ("url", "transport"), [(None, "grpc"), ("grpc://a:1", "grpc"), ("grpcs://a:1", "grpc+tls")]
+    ("api", "url", "transport"),
+    [
+        ("vllm-grpc", None, "grpc"),
+        ("vllm-grpc", "grpc://a:1", "grpc"),
+        ("vllm-grpc", "grpcs://a:1", "grpc+tls"),
+        ("websocket", None, "websocket"),
+        ("realtime", "wss://a", "websocket+tls"),
+    ],
 )
-def test_a_target_by_grpc_is_no_other_http_2(url: str | None, transport: Transport) -> None:
-    """It has messages and a status of its own, which a certificate of HTTP/2 does not show."""
-    assert Target.model_validate({"url": url, "api": "vllm-grpc"}).transport == transport
+def test_grpc_and_websockets_are_transports_of_their_own(
+    api: str, url: str | None, transport: Transport
+) -> None:
+    """They have messages of their own, which a certificate of HTTP does not show."""
+    assert Target.model_validate({"url": url, "api": api}).transport == transport

@@ -165,15 +165,15 @@ class Client:
         """Send a message over a WebSocket of its own, and `read` those that answer it until it returns True, or the server
         closes in order; those that come before it too. Raises Unanswered, NoConversation."""
         until = time.monotonic_ns() + int((self._timeout_s if timeout_s is None else timeout_s) * 1e9)
-        connection = self._connected(until)
+        sock = self.dial(until)
         try:
             converse(
-                connection.sock,
+                sock,
                 self._base + path,
                 self._headers,
                 message,
                 read,
-                lambda: _left(until),
+                lambda: left(until),
                 self._largest,
             )
         except TimeoutError:
@@ -181,7 +181,7 @@ class Client:
         except OSError as cause:
             raise Unanswered("closed", f"the connection ended before the answer did ({cause})") from None
         finally:
-            connection.close()
+            sock.close()
 
     def _wire(self, method: str, path: str, body: bytes | None) -> bytes:
         lines = dict(self._headers)

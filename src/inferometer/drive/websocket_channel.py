@@ -30,8 +30,7 @@ from collections.abc import Sequence
 
 from inferometer.drive.answer_limits import OverLimit
 from inferometer.drive.channel import ChannelKind, RequestHead, Write
-from inferometer.drive.exchange import EVENT_LIMIT, Exchange
-from inferometer.drive.http1_channel import EARLY_NS
+from inferometer.drive.exchange import EARLY_NS, EVENT_LIMIT, Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol import websocket_frames as frames
 from inferometer.protocol import websocket_handshake as handshake

@@ -398,6 +398,8 @@ class Target(Part):
         tls = urlsplit(self.url or "").scheme == "https"
         if self.interface.grpc:
             return "grpc+tls" if tls else "grpc"
+        if self.interface.over_websocket:
+            return "websocket+tls" if tls else "websocket"
         if self.http == "2":
             return "http/2+tls" if tls else "http/2"
         return "http/1.1+tls" if tls else "http/1.1"

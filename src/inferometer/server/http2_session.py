@@ -12,7 +12,6 @@ client's windows do not admit waits on its stream, within the limits of an answe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 from h2.errors import ErrorCodes
 
