@@ -329,3 +329,35 @@ def test_a_verdict_that_is_not_that_of_the_engines_is_damaged(kind: str, tmp_pat
         code, _, err = finish("report", str(tmp_path))
         assert (code, "the file was changed" in err) == (2, True)
         assert list(tmp_path.iterdir()) == [path]
+
+
+def test_power_beside_each_engine_is_its_own_and_names_the_meter(address: str, tmp_path: Path) -> None:
+    """Law: M6 is the mean of what the meter said, M7 the median speed by it, and the record of the run has the readings."""
+    _, document, _ = bench(
+        tmp_path, "--runs", "6", "--power", "command:echo 40", first=address, second=address
+    )
+    jsonschema.validate(document, shipped("bench"))
+    for engine in document["engines"]:
+        metadata = engine["metadata"]
+        assert metadata["power_watts"] == pytest.approx(40)
+        assert metadata["power_source"] == "command, machine"
+        assert engine["tok_per_sec_per_watt"] == pytest.approx(engine["tok_per_sec"]["median"] / 40)
+        assert "power_unread" not in {one["code"] for one in engine["remarks"]}
+
+
+def test_power_that_no_meter_gives_is_null_with_its_reason(address: str, tmp_path: Path) -> None:
+    """Law: the engine is measured all the same."""
+    code, document, _ = bench(tmp_path, "--power", "command:no-such-meter", here=address)
+    (engine,) = document["engines"]
+    assert (engine["ended"], code in (0, 3, 4)) == ("measured", True)
+    assert (engine["metadata"]["power_watts"], engine["tok_per_sec_per_watt"]) == (None, None)
+    (remark,) = [one for one in engine["remarks"] if one["code"] == "power_unread"]
+    assert "no-such-meter" in remark["facts"]["why"]
+
+
+def test_a_meter_that_is_none_and_power_of_phases_are_refused(address: str, tmp_path: Path) -> None:
+    """Before anything is measured."""
+    for words in (("--power", "volts"), ("--agentic", "--power", "auto")):
+        code, stdout, stderr = run("bench", "--url", f"here={address}", *words, out=tmp_path)
+        assert (code, stdout) == (2, "")
+        assert "power" in stderr

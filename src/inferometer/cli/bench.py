@@ -109,6 +109,12 @@ EXITS = (
     metavar="[FILE]",
     help="Compare the engines' answers with each other's, or with a JSON file of answers by prompt.",
 )
+@click.option(
+    "--power",
+    multiple=True,
+    metavar="METER",
+    help="Read power beside each engine's run: auto, nvml, ioreport, a wall meter's URL, ... as `run` has it. May be repeated.",
+)
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
 @indexed
 @resulting("bench.json")
@@ -131,6 +137,7 @@ def command(
     restarts: tuple[str, ...],
     restart_required: bool,
     check_output: str | None,
+    power: tuple[str, ...],
     force: bool,
     out: Path,
     index: str | None,
@@ -155,12 +162,15 @@ def command(
     own, usual = _models(models, [*(name for name, _ in named), *names_of_engines], ADAPTERS)
     if not all(one.strip() for one in compare):
         raise PlanError([Problem("--compare", "names no model")])
-    wanted = Wanted(named, names_of_engines, own, usual, compare, api, flags_of(timeout, api_key_env))
+    options = {**flags_of(timeout, api_key_env), "--power": power or None}
+    wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
         if prompts is not None or contexts is not None or check_output is not None:
             problem = "has its own prompts: leave out --prompts, --contexts and --check-output"
             raise PlanError([Problem("--agentic", problem)])
+        if power:
+            raise PlanError([Problem("--agentic", "has no figure of power: leave out --power")])
         return run_agentic(flags, wanted, Setting(tokenizer, force, out, as_json, quiet))
     flags.refuse()
     given = _listed("--prompts", prompts, "no prompt: write none for none") or bench_prompts.NAMES

@@ -17,6 +17,8 @@ AUTO = "auto"
 METERS = ("nvml", "amdsmi", "rapl", "ioreport", "powermetrics")
 """Meters by name, of which the first two take numbers of devices (`nvml:0,2`); a wall meter is a URL or `command:` and a
 command that prints watts (telemetry/power/meters.py)."""
+WALL = ("http://", "https://", "command:")
+"""How a wall meter begins, which may be that of any machine."""
 _NAMED = re.compile(rf"({'|'.join(METERS)})|(nvml|amdsmi):\d{{1,3}}(,\d{{1,3}})*|command:.*\S.*", re.DOTALL)
 
 

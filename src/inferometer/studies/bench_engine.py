@@ -33,6 +33,7 @@ from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Repl
 from inferometer.engines.adapters.registry import recognised
 from inferometer.errors import PeerError
 from inferometer.journal.redact import encodable
+from inferometer.plan.host_telemetry import WALL
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
@@ -57,7 +58,7 @@ LATEST = ":latest"
 """What Ollama adds to a model's name that has no tag."""
 
 
-Flags = Mapping[str, str | bool | None]
+Flags = Mapping[str, str | bool | tuple[str, ...] | None]
 """Flags of a plan by name, with their values as text."""
 
 
@@ -134,6 +135,13 @@ class Engine(Counting, Protocol):
         """Unload the model; a remark if that was not possible."""
 
 
+def _by_wall_meters(plan: Plan) -> Plan:
+    """With no meters of power but those that may be of another machine: the engine's, of which this one's say nothing."""
+    telemetry = plan.host_telemetry
+    wall = tuple(meter for meter in telemetry.power if meter.startswith(WALL))
+    return plan.model_copy(update={"host_telemetry": telemetry.model_copy(update={"power": wall})})
+
+
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
     """See the table above. `found`: the key of the adapter that recognised what answers there; `several`: of all adapters that
@@ -162,7 +170,8 @@ class LiveEngine:
             **self.options,
             **(more or {}),
         }
-        return build(None, flags, environ=os.environ)
+        plan = build(None, flags, environ=os.environ)
+        return plan if is_loopback(self.url) else _by_wall_meters(plan)
 
     @contextlib.contextmanager
     def counting(self, model: str | None = None) -> Iterator[TokenCounter | None]:

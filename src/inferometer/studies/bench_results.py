@@ -28,6 +28,7 @@ from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.bench import CACHED_SHARE, figure, verdict
 from inferometer.measure.bench_metrics import monotone_fall, pooled
+from inferometer.measure.energy_figure import EnergyFigure
 from inferometer.measure.generation_checks import (
     clocks_apart,
     early_text_ms,
@@ -37,8 +38,10 @@ from inferometer.measure.generation_checks import (
     sooner_later,
 )
 from inferometer.measure.generations import Generation, generations, of_prompt
+from inferometer.measure.machine_figures import MachineSeen
 from inferometer.studies.bench_engine import EngineProcesses, OneToken
 from inferometer.studies.bench_gate import Machine
+from inferometer.telemetry.power.readings import Scope
 from inferometer.workload.bench_prompts import BenchPrompt
 
 EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
@@ -95,6 +98,8 @@ def engine_result(turn: Turn, machine: Machine) -> EngineResult:
     against = [one.code for one in remarks]
     status, reasons = verdict(turn.summary, speeds, against, finished=ended == "measured")
     counted = bool(any(speeds.values()))
+    speed = figure(speeds) if counted else None
+    watts = metadata_of(turn, machine).power_watts
     return EngineResult(
         label=turn.label,
         url=turn.url,
@@ -103,9 +108,9 @@ def engine_result(turn: Turn, machine: Machine) -> EngineResult:
         status=status if turn.summary is not None else None,
         reasons=reasons,
         runs=() if turn.folder is None else (f"runs/{turn.folder.name}",),
-        tok_per_sec=figure(speeds) if counted else None,
+        tok_per_sec=speed,
         ttft_client_ms=figure(waits) if counted else None,
-        tok_per_sec_per_watt=None,
+        tok_per_sec_per_watt=None if speed is None else per_watt(speed.median, watts),
         spread=_spread(speeds) if counted else None,
         prompts=tuple(_prompt(one, at, found) for at, one in enumerate(turn.prompts)) if found else (),
         samples=tuple(_sample(one, turn) for one in found),
@@ -208,6 +213,7 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
     percents = [percent for _, percent in turn.limits]
     memory, by = _memory(turn, None if model is None else model.memory_bytes)
     runner = None if facts is None else facts.runner
+    spent = None if turn.summary is None else power_of(turn.summary.machines)
     return EngineMetadata(
         engine=turn.name if facts is None else facts.engine,
         engine_version=None if facts is None else facts.version,
@@ -221,9 +227,22 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
         os_version=machine.os_version() if here else None,
         thermal_level=thermal.level if here else None,
         thermal_speed_limit=None if not here else min(percents) if percents else thermal.speed_limit_percent,
-        power_watts=None,
-        power_source=None,
+        power_watts=None if spent is None else spent.mean_w,
+        power_source=None if spent is None else f"{spent.meter}, {spent.scope}",
     )
+
+
+def power_of(machines: Sequence[MachineSeen]) -> EnergyFigure | None:
+    """What an engine's power is told by (M6): a valid figure of the meters of its run, of accelerators if there is one, else of
+    processor packages, else of what is behind a plug."""
+    valid = [one for seen in machines if seen.own for one in seen.energy if one.valid and one.mean_w]
+    known = [one for one in valid if one.scope in SCOPES]
+    return min(known, key=lambda one: SCOPES.index(one.scope), default=None)
+
+
+def per_watt(speed: float | None, watts: float | None) -> float | None:
+    """Tokens per second per watt (M7), which are tokens per joule."""
+    return None if speed is None or not watts else speed / watts
 
 
 def client_of(machine: Machine) -> Client:
@@ -244,6 +263,10 @@ def _missed(wanted: int, counted: int) -> bool:
     return not (1 - FILL_MISS) * wanted <= counted <= (1 + FILL_MISS) * wanted + TEMPLATE_TOKENS
 
 
+SCOPES: tuple[Scope, ...] = ("accelerator", "package", "machine")
+"""Scopes that can stand for an engine, the closest to it first."""
+
+
 def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Remark]:
     """What the generations themselves give reason to say."""
     remarks: list[Remark] = []
@@ -262,7 +285,7 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     for code in ("tokens_estimated", "durations_differ", "ttft_high", "speed_high"):
         if many := sum(code in one.warnings for one in found):
             remarks.append(Remark(code, {"number": many, "of": len(found)}))
-    remarks += _held_back(turn, found)
+    remarks += [*_held_back(turn, found), *_unread_power(turn)]
     for at, prompt in enumerate(turn.prompts):
         remarks += _contradictions(prompt.name, of_prompt(found, at))
         fall = monotone_fall(_values(found, at, "speed"))
@@ -287,6 +310,17 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     if sooner and not cached:
         remarks.append(Remark("sooner_later", {"prompts": ", ".join(sooner)}))
     return remarks
+
+
+def _unread_power(turn: Turn) -> Iterable[Remark]:
+    """Whether power was asked for and is not known, and why, as far as a meter says."""
+    if turn.summary is None or not turn.summary.plan.host_telemetry.power:
+        return
+    machines = turn.summary.machines
+    if power_of(machines) is None:
+        reasons = {one.reason for seen in machines for one in seen.energy if one.reason is not None}
+        failed = {f"{one.meter}: {one.words}" for seen in machines for one in seen.failed_meters}
+        yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
 
 
 def _held_back(turn: Turn, found: Sequence[Generation]) -> Iterable[Remark]:

@@ -47,7 +47,11 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
         "The engine's count, else max(1, characters // 4), marked as an estimate. Never stream events.",
     ),
     ("Generation duration (M5)", "The engine's own, else max(0, M3 - M2)."),
-    ("Power, tokens per second per watt (M6, M7)", "Not measured: null."),
+    (
+        "Power, tokens per second per watt (M6, M7)",
+        "With --power: mean power from the first request to the end of the last answer, by the meter named, and tok/s by it. "
+        "Else null.",
+    ),
     (
         "Spread (M8)",
         "Standard deviation within prompts, pooled, with n - 1. CV = deviation / mean: below 5 % stable, below 10 % variable, "

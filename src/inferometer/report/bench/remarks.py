@@ -18,6 +18,7 @@ SENTENCES: dict[str, str] = {
     "gate_overridden": "measured although the pre-flight gate refuses (--force)",
     "pressure_remains": "memory pressure was still {level} when the cool-down ended",
     "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
+    "power_unread": "its power is not known: {why}",
     "client_throttled": "the speed limit of the client's processor fell to {percent} % meanwhile; the engine's, on another "
     "machine, is not known",
     "duplicate_processes": "{number} instances of {engine} run on this machine and compete: processes {processes}",
