@@ -15,6 +15,8 @@ Event = dict[str, Any] | bytes
 TYPED = {"responses", "anthropic"}
 OF_JSON = [name for name, one in INTERFACES.items() if not one.grpc]
 """Interfaces whose events and answers are JSON."""
+OVER_HTTP = [name for name in OF_JSON if not INTERFACES[name].over_websocket]
+"""Those whose answers are bodies of HTTP."""
 
 
 def text(api: str, words: str) -> dict[str, Any]:

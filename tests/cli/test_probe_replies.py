@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import run
 from peers import Script, Seen, scripted, whole
-from wording import OF_JSON
+from wording import OVER_HTTP
 from wording import whole as answer_of
 
 ERRORS = [
@@ -19,7 +19,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("api", OF_JSON)
+@pytest.mark.parametrize("api", OVER_HTTP)
 @pytest.mark.parametrize("error", [*ERRORS, None])
 def test_an_error_inside_a_200_is_no_reply(api: str, error: bytes | None, tmp_path: Path) -> None:
     """In any shape, or beside an answer: the server's words, and the exit code of a server that cannot be measured."""
@@ -54,7 +54,7 @@ def test_a_listed_model_whose_name_is_no_text_is_refused(tmp_path: Path) -> None
     assert "--model: the server lists m\\ud800x, which holds half of a surrogate pair" in stderr
 
 
-@pytest.mark.parametrize("api", OF_JSON)
+@pytest.mark.parametrize("api", OVER_HTTP)
 @pytest.mark.parametrize("named", ["m", "m-0613\u001b[2J", None])
 def test_a_server_that_answers_as_another_model_is_said_to(
     api: str, named: str | None, tmp_path: Path

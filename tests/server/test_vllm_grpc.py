@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -139,11 +140,16 @@ def test_a_full_queue_is_resource_exhausted_or_unavailable(channel: Any, serve: 
     for status, code in ((429, grpc.StatusCode.RESOURCE_EXHAUSTED), (503, grpc.StatusCode.UNAVAILABLE)):
         engine = dataclasses.replace(SLOW, max_batch=1, queue_limit=1)
         dial = channel(engine=engine, reject_status=status)
-        calls = [generate(dial, asked([1], 500)) for _ in range(4)]
-        with pytest.raises(grpc.RpcError) as caught:
-            list(calls[-1])
-        assert caught.value.code() is code
-        for call in calls:
+        running = generate(dial, asked([1], 5000))
+        next(running)
+        ended = threading.Event()
+        others = [generate(dial, asked([1], 500)) for _ in range(2)]
+        for call in others:  # whichever came second
+            if not call.add_callback(ended.set):
+                ended.set()
+        assert ended.wait(30)
+        assert [call.code() for call in others if not call.is_active()] == [code]
+        for call in (running, *others):
             call.cancel()
 
 

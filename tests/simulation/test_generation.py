@@ -139,8 +139,8 @@ def same_record(ask: Ask, puts: Puts, start: int, cached: int) -> None:
 
 def test_an_answer_cut_off_keeps_what_had_come() -> None:
     """No counts, no reason, no end; a whole answer leaves nothing."""
-    # A chat's role; a response's opening, its item and its part; a message's opening, its block and a ping.
-    before = {"chat": 1, "responses": 4, "anthropic": 3}
+    # A chat's role; what opens a response, its item and its part, and its message, block and ping; the start of a WebSocket's.
+    before = {"chat": 1, "responses": 4, "anthropic": 3, "websocket": 1, "realtime": 3}
     for api, stream in product(APIS, (True, False)):
         events = 3 + before.get(api, 0) if stream else 0
         exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load(api))
@@ -149,6 +149,6 @@ def test_an_answer_cut_off_keeps_what_had_come() -> None:
         for at in (1, 2, 3):
             generation.put(1, GOES_ON, SENT + at)
         generation.finish(SENT + 50)
-        assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events
+        assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events, api
         assert (exchange.answer.finish_reason, exchange.answer.done) == (None, False)
         assert exchange.t_end == SENT + 50

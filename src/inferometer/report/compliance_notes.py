@@ -341,7 +341,6 @@ WORKLOAD: Mapping[str, Words] = {
     "marked_cold": "marked as cold starts",
     "not_marked_cold": "the run is not marked as a cold start",
     "server_sent_events": "server-sent events",
-    "websocket_messages": "messages of a WebSocket",
     "whole_answers": "answers are asked for whole",
     "no_grpc": _no_grpc,
     "grpc_streams": "streams of gRPC",
