@@ -198,6 +198,8 @@ class LiveEngine:
             if self.adapter is not None and self.found not in (None, self.adapter.key):
                 facts = {"expected": self.adapter.key, "found": self.found}
                 remarks.append(Remark("other_engine", facts))
+            if self.options.get("--power") and not plan.host_telemetry.power:
+                remarks.append(Remark("power_elsewhere"))
             if self.several:
                 remarks.append(Remark("several_engines", {"found": ", ".join(self.several)}))
             if self.adapter is not None and self.adapter.load is not None:

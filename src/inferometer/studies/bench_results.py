@@ -228,16 +228,23 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
         thermal_level=thermal.level if here else None,
         thermal_speed_limit=None if not here else min(percents) if percents else thermal.speed_limit_percent,
         power_watts=None if spent is None else spent.mean_w,
-        power_source=None if spent is None else f"{spent.meter}, {spent.scope}",
+        power_source=None if spent is None else f"{spent.meter}, {spent.scope}: {', '.join(spent.devices)}",
     )
 
 
 def power_of(machines: Sequence[MachineSeen]) -> EnergyFigure | None:
     """What an engine's power is told by (M6): a valid figure of the meters of its run, of accelerators if there is one, else of
-    processor packages, else of what is behind a plug."""
+    processor packages, else of what is behind a plug. None also where several meters have one of that scope: nothing says which
+    of them the engine's is, or whether it takes the sum."""
+    closest = _closest(machines)
+    same = len(closest) == 1 or {one.meter for one in closest} <= CROSS_CHECKED
+    return closest[0] if closest and same else None
+
+
+def _closest(machines: Sequence[MachineSeen]) -> list[EnergyFigure]:
+    """The valid figures of the scope that is closest to an engine."""
     valid = [one for seen in machines if seen.own for one in seen.energy if one.valid and one.mean_w]
-    known = [one for one in valid if one.scope in SCOPES]
-    return min(known, key=lambda one: SCOPES.index(one.scope), default=None)
+    return next((found for scope in SCOPES if (found := [one for one in valid if one.scope == scope])), [])
 
 
 def per_watt(speed: float | None, watts: float | None) -> float | None:
@@ -265,6 +272,8 @@ def _missed(wanted: int, counted: int) -> bool:
 
 SCOPES: tuple[Scope, ...] = ("accelerator", "package", "machine")
 """Scopes that can stand for an engine, the closest to it first."""
+CROSS_CHECKED = frozenset({"ioreport", "powermetrics"})
+"""Two ways to read the same counters, of which either will do."""
 
 
 def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Remark]:
@@ -317,10 +326,14 @@ def _unread_power(turn: Turn) -> Iterable[Remark]:
     if turn.summary is None or not turn.summary.plan.host_telemetry.power:
         return
     machines = turn.summary.machines
-    if power_of(machines) is None:
-        reasons = {one.reason for seen in machines for one in seen.energy if one.reason is not None}
-        failed = {f"{one.meter}: {one.words}" for seen in machines for one in seen.failed_meters}
-        yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
+    if power_of(machines) is not None:
+        return
+    if closest := _closest(machines):
+        yield Remark("power_of_several", {"meters": ", ".join(one.meter for one in closest)})
+        return
+    reasons = {one.reason for seen in machines for one in seen.energy if one.reason is not None}
+    failed = {one.words for seen in machines for one in seen.failed_meters}
+    yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
 
 
 def _held_back(turn: Turn, found: Sequence[Generation]) -> Iterable[Remark]:

@@ -19,6 +19,9 @@ SENTENCES: dict[str, str] = {
     "pressure_remains": "memory pressure was still {level} when the cool-down ended",
     "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
     "power_unread": "its power is not known: {why}",
+    "power_of_several": "its power is not known: {meters} cover the same, and nothing says which of them is the engine's; "
+    "measure the engines in benches of their own",
+    "power_elsewhere": "its power is not known: the engine is on another machine, of which only a wall meter could tell",
     "client_throttled": "the speed limit of the client's processor fell to {percent} % meanwhile; the engine's, on another "
     "machine, is not known",
     "duplicate_processes": "{number} instances of {engine} run on this machine and compete: processes {processes}",
