@@ -484,7 +484,16 @@ def test_an_engine_like_vllm_is_found_from_a_run_of_it(vllm: RunningEngine, tmp_
     )
     found = run(vllm, tmp_path, "--requests", "60", "--warmup", "4", "--concurrency", "4", *varied)
     fit = subprocess.run(
-        [PROGRAM, "simulate", "--fit", str(found.folder), "--json", "--out", str(tmp_path / "fit")],
+        [
+            PROGRAM,
+            "simulate",
+            "--fit",
+            str(found.folder),
+            "--trust",
+            "--json",
+            "--out",
+            str(tmp_path / "fit"),
+        ],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
