@@ -34,9 +34,7 @@ EXITS = (
     help="What to certify the instrument for. Default: the plan's, else http/1.1. TLS needs the extra tls.",
 )
 @click.option("--workers", metavar="N", help="Worker processes to certify. Default: the plan's, else 1.")
-@click.option(
-    "--quick", is_flag=True, help="Fewer and shorter rungs: well under a minute, and coarser limits."
-)
+@click.option("--quick", is_flag=True, help="Fewer and shorter rungs, and coarser limits.")
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate on stdout instead of the table.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.option(
@@ -55,7 +53,7 @@ def command(
     out: Path | None,
 ) -> int:
     """Measure the reference server under rising loads, compare with what it truly did, and certify the load up to which the
-    instrument is right on this machine. Later runs over the same transport cite the certificate. Takes up to four minutes.
+    instrument is right on this machine. Later runs over the same transport cite the certificate. Takes some minutes.
     """
     from inferometer.plan.parse import build
 
