@@ -72,6 +72,16 @@ def test_a_change_of_the_load_is_none_of_the_server() -> None:
     assert changed[500:].mean() - changed[:500].mean() == pytest.approx(np.log(2.0), abs=0.05)
 
 
+def test_the_effect_of_the_load_is_known_from_a_part_of_the_values() -> None:
+    """Law: found from every third of the values, the effect of the load is what all of them say, within its own error."""
+    draw = np.random.default_rng(5)
+    load: Floats = draw.uniform(1, 20, (3_000, 1))
+    values = np.log((5.0 + 2.0 * load[:, 0]) * np.exp(draw.normal(0, 0.1, 3_000)))
+    whole, thinned = proportional(values, load), proportional(values, load, most=1_000)
+    assert not np.array_equal(whole, thinned)
+    assert thinned == pytest.approx(whole, abs=0.03)
+
+
 def test_the_effect_of_powers_of_the_load_is_subtracted() -> None:
     """Law: what is left of y = 0.7 x + noise has no correlation with x; a constant load leaves all."""
     draw = np.random.default_rng(3)

@@ -311,30 +311,39 @@ def given_load(values: Floats, load: Floats) -> Floats:
     return left
 
 
-def proportional(values: Floats, load: Floats) -> Floats:
+def proportional(values: Floats, load: Floats, most: int | None = None) -> Floats:
     """`values` less the logarithm of the effect of the load, exp(values) = s (b_0 + b_1 load_1 + ...).
 
     s is constant in a block: a server that is slower by a factor is slower in all terms. Both factors are found in turns, b by
-    least squares of relative errors.
+    least squares of relative errors, from at most `most` values, by default FITTED_MOST: every k-th of them.
     """
+    scale = np.maximum(load.mean(axis=0), 1e-9)
+    some = slice(None, None, -(-len(values) // (most or FITTED_MOST)) or 1)
+    effect, least = _relative_effect(values[some], np.asfortranarray(load[some]), scale)
+    parts = (np.maximum(_terms(load[part], scale) @ effect, least) for part in slices(len(values), FITTED))
+    left: Floats = values - np.log(np.concatenate([np.zeros(0), *parts]))
+    return left
+
+
+def _relative_effect(values: Floats, load: Floats, scale: Floats) -> tuple[Floats, float]:
+    """The coefficients b over `scale`, the constant first, and the latency below which no effect of the load may fall."""
     blocks = max(1, min(BLOCKS, len(values) // BLOCK_LEAST))
     edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
     sizes = np.diff(edges)
-    scale = np.maximum(load.mean(axis=0), 1e-9)
     level, fit = np.zeros(len(values)), np.exp(values)
+    effect, least = np.zeros(0), 0.0
     parts = [*slices(len(values), FITTED)]
     for _ in range(TURNS):
         latency = np.exp(values - level)
         relative = (
             (_terms(load[part], scale) / fit[part, None], latency[part] / fit[part]) for part in parts
         )
-        effect = least_squares(relative)
+        effect, least = least_squares(relative), FIT_LEAST * float(np.median(latency))
         fit = np.concatenate([_terms(load[part], scale) @ effect for part in parts])
-        fit = np.maximum(fit, FIT_LEAST * float(np.median(latency)))
+        fit = np.maximum(fit, least)
         by_block = np.add.reduceat(values - np.log(fit), edges[:-1]) / sizes
         level = np.repeat(by_block - by_block.mean(), sizes)
-    left: Floats = values - np.log(fit)
-    return left
+    return effect, least
 
 
 def _terms(load: Floats, scale: Floats) -> Floats:
@@ -360,6 +369,9 @@ def least_squares(parts: Iterable[tuple[Floats, Floats]]) -> Floats:
 
 
 TURNS = 6
+FITTED_MOST = 1 << 20
+"""Values that the effect of the load is found from: some ten coefficients are known from them far better than a drift."""
+
 FITTED = 1 << 16
 """Values that are fitted together: their terms stay in the processor's cache."""
 
