@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from benchmarks.native import Certificate, Cores, Server, on_core
 from inferometer.calibration import join
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
+from inferometer.studies.calibration import scheduled_nonces
 
 
 @contextlib.contextmanager
@@ -53,6 +53,5 @@ def serving(cores: Cores, script: Sequence[str], tls: Certificate | None = None)
 
 def joined(folder: RunFolder, server: Server) -> join.Joined:
     """A run's record beside the server's log."""
-    schedule = Schedule(folder.schedule)
-    mine = join.client_requests(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
+    mine = join.client_requests(read_table(folder.record, RECORD), scheduled_nonces(folder))
     return join.joined(mine, join.server_requests(server.get("/inferometer/truth")))

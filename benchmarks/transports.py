@@ -54,13 +54,17 @@ class Transport:
     serve: Sequence[str] = ()
 
 
-def _http2(streams: int) -> Sequence[str]:
-    return ("--http", "2", "--streams-per-connection", str(streams))
+def _shared(streams: int) -> Sequence[str]:
+    return ("--streams-per-connection", str(streams))
 
 
 TRANSPORTS = (
     Transport("HTTP/1.1", lambda _: ()),
-    Transport("HTTP/2", _http2, shares=True, goal=at_least(0.8)),
+    Transport("HTTP/2", lambda streams: ("--http", "2", *_shared(streams)), shares=True, goal=at_least(0.8)),
+    Transport(
+        "gRPC", lambda streams: ("--api", "vllm-grpc", *_shared(streams)), shares=True, goal=at_least(0.6)
+    ),
+    Transport("WebSocket", lambda _: ("--api", "websocket"), goal=at_least(0.8)),
 )
 """The first is what the others are held against."""
 WITH_TLS = at_least(0.6)

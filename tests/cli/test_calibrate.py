@@ -26,7 +26,7 @@ from inferometer.documents.certificate import (
     ErrorSpread,
 )
 from inferometer.plan.schema import Plan
-from inferometer.plan.transports import Http
+from inferometer.plan.transports import Transport
 from inferometer.report.calibration import FAULTS, lines
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
@@ -80,18 +80,18 @@ def test_a_calibration_joins_every_rung_with_the_truth(
     assert len([path for path in out.iterdir() if path.is_dir()]) == len(said)
 
 
+@pytest.mark.parametrize("transport", ["http/2+tls", "grpc", "websocket+tls"])
 def test_another_transport_is_calibrated_by_what_it_carries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    transport: Transport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Law: every run of it goes over this transport, no token is missing, and the certificate says so."""
-    transport: Http = "http/2+tls"
     monkeypatch.setenv(certificates.FOLDER_VARIABLE, str(tmp_path / "state"))
     ask = Ask(Plan(), quick=True, streams=(4,), requests=(200,), transport=transport)
     made = calibrate(ask, tmp_path / "runs", lambda _: None).certificate
     assert made.transport == transport
     assert {rung.kind for rung in made.rungs} == {"streams", "requests", "whole"}
     assert not any(rung.missing for rung in made.rungs)
-    assert not made.truth_from_kernel
+    assert made.truth_from_kernel == (not transport.endswith("+tls"))
     plans = [json.loads(path.read_text())["plan"] for path in (tmp_path / "runs").glob("*/summary.json")]
     assert {Plan.model_validate(plan).target.transport for plan in plans} == {transport}
 

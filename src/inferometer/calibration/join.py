@@ -102,11 +102,14 @@ class Joined:
     from_kernel: bool
 
 
-def nonces(table: pa.Table, body: Callable[[int], bytes]) -> list[str]:
-    """The nonce of every scheduled request, "" where there is none. `body(row)` gives a row's bytes."""
+def nonces(
+    table: pa.Table, body: Callable[[int], bytes], read: Callable[[bytes], str] = bytes.decode
+) -> list[str]:
+    """The nonce of every scheduled request, "" where there is none. `body(row)` gives a row's bytes, `read` what a nonce says
+    that is spelled so in a body."""
     places = table.select(["nonce_at", "nonce_len"]).to_pydict()
     spans = zip(places["nonce_at"], places["nonce_len"], strict=True)
-    return [body(row)[at : at + length].decode() if length else "" for row, (at, length) in enumerate(spans)]
+    return [read(body(row)[at : at + length]) if length else "" for row, (at, length) in enumerate(spans)]
 
 
 def client_requests(record: pa.Table, names: Sequence[str]) -> list[ClientRequest]:

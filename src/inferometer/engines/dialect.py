@@ -110,6 +110,7 @@ class Dialect:
     typed_events: bool = False
     """Events have a `type`. A stream may give it as the event's name alone."""
     ids_nonce: Callable[[str], bytes] = str.encode
+    read_ids_nonce: Callable[[bytes], str] = bytes.decode
     """How a nonce of token ids, decimal and with commas between, stands in a body."""
     server_path: str | None = None
     """Where the server says what it is, if the head of a response does not."""

@@ -34,6 +34,7 @@ from inferometer.protocol.protobuf import (
     count,
     integer,
     key,
+    numbers,
     piece,
     read,
     real,
@@ -99,6 +100,11 @@ def _packed(ids: Iterable[int]) -> bytes:
 def _ids_nonce(nonce: str) -> bytes:
     """Ids with commas between, as they stand in a body."""
     return _packed(map(int, nonce.split(",")))
+
+
+def _read_ids_nonce(packed: bytes) -> str:
+    """The other way round."""
+    return ",".join(map(str, numbers(packed)))
 
 
 def _parameter(name: str, value: object) -> bytes:
@@ -271,6 +277,7 @@ VLLM_GRPC = Dialect(
     read_models=read_models,
     length_fields=("max_tokens",),
     ids_nonce=_ids_nonce,
+    read_ids_nonce=_read_ids_nonce,
     server_path=f"{_SERVICE}GetServerInfo",
     read_server=read_server,
 )

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Http = Literal["http/1.1", "http/1.1+tls", "http/2", "http/2+tls"]
-Transport = Literal[Http, "grpc", "grpc+tls", "websocket", "websocket+tls"]
+Transport = Literal[
+    "http/1.1",
+    "http/1.1+tls",
+    "http/2",
+    "http/2+tls",
+    "grpc",
+    "grpc+tls",
+    "websocket",
+    "websocket+tls",
+]
 TRANSPORTS: tuple[Transport, ...] = get_args(Transport)
-CALIBRATED: tuple[Http, ...] = get_args(Http)
-"""For those a calibration can be made. A run over another one has no certificate, and its report says so."""

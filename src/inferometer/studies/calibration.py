@@ -32,16 +32,19 @@ from inferometer.documents.certificate import (
 )
 from inferometer.documents.summary import Summary
 from inferometer.drive.progress_counters import Progress
-from inferometer.errors import RecordError
+from inferometer.engines import dialect as dialects
+from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
+from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.target import Target
-from inferometer.plan.transports import Http
+from inferometer.plan.transports import Transport
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
+from inferometer.run.facts import read_facts
 from inferometer.server.embedded import Embedded, on_cores
 from inferometer.studies.local_identity import LocalIdentity, local_identity
 from inferometer.telemetry.host import environment, hot_path
@@ -54,6 +57,9 @@ REQUEST_TTFT_MS, REQUEST_SPREAD_MS = 40.0, 20.0
 US_PER_MS = 1_000
 OWN = CertificateLookup("own")
 """What a calibration's own runs cite: no earlier certificate judges them."""
+
+_USUAL, _USUAL_HTTP = {"grpc": "vllm-grpc", "websocket": "websocket"}, "chat"
+"""The interface of a calibration without a plan, by what carries it."""
 
 Say = Callable[[str], None]
 """Told one line about what happens now."""
@@ -71,7 +77,21 @@ class Ask:
     quick: bool = False
     streams: tuple[int, ...] | None = None
     requests: tuple[int, ...] | None = None
-    transport: Http = "http/1.1"
+    transport: Transport = "http/1.1"
+
+    def target(self, url: str, ca_file: str | None) -> Target:
+        """The reference server at `url`, by this transport and the plan's interface; without `like` by one that goes over it.
+        Raises PlanError if the plan's does not."""
+        way = self.transport.removesuffix("+tls")
+        version: Any = way.removeprefix("http/") if way.startswith("http/") else None
+        chosen = {} if version is None else {"http": version}
+        names = [self.plan.target.api, *([] if self.like else [_USUAL.get(way, _USUAL_HTTP)])]
+        for api in names:
+            target = Target.model_validate({"url": url, "api": api, "tls_ca_file": ca_file, **chosen})
+            if target.transport == self.transport:
+                return target
+        words = f"{self.plan.target.api} does not go over {self.transport}: leave out --transport, or --like"
+        raise PlanError([Problem("target.api", words)])
 
     def steps(self, kind: ladder.Kind) -> list[float]:
         """One ladder's loads, for all workers."""
@@ -118,9 +138,12 @@ class _Silent:
 def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
     """Climb all ladders, certify, store. `out` keeps the runs' folders; None throws them away.
 
-    Raises KeyboardInterrupt when interrupted (nothing is stored then), InstrumentError, PlanError (also if TLS is asked for and
-    nothing here can make a certificate), OSError.
+    Raises KeyboardInterrupt when interrupted (nothing is stored then), InstrumentError, PlanError (also if the plan's interface
+    does not go over the transport, or if nothing here can make a certificate for TLS), OSError.
     """
+    ask.target(
+        f"http{'s' if ask.transport.endswith('+tls') else ''}://127.0.0.1", None
+    )  # refused at once, or never
     machine = certificates.machine_of(environment())  # before anything is pinned: that would be fewer cores
     cores = _cores()
     with contextlib.ExitStack() as stack:
@@ -141,7 +164,8 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             streams = session.climb(server, "streams")
         with session.serving(interval, REQUEST_TTFT_MS, REQUEST_SPREAD_MS) as server:
             requests = session.climb(server, "requests")
-            whole = session.climb(server, "whole")
+            only_streams = session.target(server).interface.only_streams
+            whole = None if only_streams else session.climb(server, "whole")
     made = certificates.named(
         Certificate(
             schema=SCHEMA,
@@ -160,7 +184,7 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             transport=ask.transport,
         )
     )
-    certified = min(limit.per_worker for limit in (streams, requests, whole)) > 0
+    certified = min(limit.per_worker for limit in (streams, requests, whole) if limit is not None) > 0
     return Calibrated(made, certificates.store(made, certificates.folder(os.environ)) if certified else None)
 
 
@@ -203,11 +227,11 @@ class _Session:
         pem = ("--tls-cert", str(identity.certificate), "--tls-key", str(identity.key))
         return Embedded(log, *flags, *pem, trust=identity.context)
 
-    def _target(self, server: Embedded) -> Target:
+    def target(self, server: Embedded) -> Target:
         """The server, by the transport that is calibrated."""
-        version: Any = self._ask.transport.removeprefix("http/").removesuffix("+tls")
-        trusted = None if self._identity is None else str(self._identity.authority)
-        return Target(url=server.url(), api=self._ask.plan.target.api, http=version, tls_ca_file=trusted)
+        return self._ask.target(
+            server.url(), None if self._identity is None else str(self._identity.authority)
+        )
 
     def climb(self, server: Embedded, kind: ladder.Kind) -> CertifiedLimit:
         """One ladder to its end; what it certifies, for one worker."""
@@ -240,7 +264,7 @@ class _Session:
             f"{rung.load:,.0f} {what}, {rung.requests:,} requests" + (", once more" if tries > 1 else "")
         )
         server.forget()
-        plan, cores = ladder.plan_of(rung, self._target(server), self._ask.plan), self._cores
+        plan, cores = ladder.plan_of(rung, self.target(server), self._ask.plan), self._cores
         with on_cores(cores["client"] if cores else []):
             ui = _Silent(cores["server"] + cores["client"] if cores else None)
             try:
@@ -295,12 +319,17 @@ class _Session:
         )
 
 
+def scheduled_nonces(folder: RunFolder) -> list[str]:
+    """The nonce of every scheduled request of a run, as its interface spells it. Raises RecordError."""
+    schedule, facts = Schedule(folder.schedule), read_facts(folder)
+    dialect = dialects.load(saved.read(folder.plan).target.api)
+    read = dialect.read_ids_nonce if facts.prompt_format == "ids" else bytes.decode
+    return join.nonces(schedule.table, schedule.body, read)
+
+
 def _joined(finding: RunResult, log: bytes, *, streamed: bool) -> join.Joined:
     folder = RunFolder.open(finding.folder)
-    schedule = Schedule(folder.schedule)
-    measured = join.client_requests(
-        read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body)
-    )
+    measured = join.client_requests(read_table(folder.record, RECORD), scheduled_nonces(folder))
     true = join.server_requests(log)
     return join.joined(measured, true) if streamed else join.joined(*join.as_wholes(measured, true))
 
