@@ -4,7 +4,8 @@
 
 | load       | tokens of a stream | what is shown                                                                        |
 | ---------- | ------------------ | ------------------------------------------------------------------------------------ |
-| accuracy   | 20 ms apart        | error of the mean TTFT and of the P99 ITL, against the server's log                    |
+| accuracy   | 20 ms apart        | error of the mean TTFT and of the P99 ITL, against the server's log; and by how much   |
+|            |                    | both are more than over HTTP/1.1 with the same script, which is what a transport costs |
 | saturation | 6 ms apart: more   | tokens per second of a client's core, as a ratio to HTTP/1.1, and with TLS as a ratio |
 |            | than a core takes  | to the same transport without                                                         |
 
@@ -92,6 +93,15 @@ class Measured:
     seen: Joined
 
     @property
+    def latency(self) -> dict[str, float]:
+        """What the client saw, ms."""
+        seen = self.seen
+        if not len(seen.ttft) or not len(seen.gaps):
+            return {}
+        gaps = {f"P{rank} ITL": float(np.percentile(seen.gaps, rank)) for rank in (50, 99)}
+        return {"mean TTFT": float(seen.ttft.mean()), **gaps}
+
+    @property
     def core_tokens_s(self) -> float:
         """Tokens per second of a client's core."""
         return self.run.tokens_s / self.run.cpu
@@ -132,15 +142,19 @@ class Loads:
         """All settings once, in this order, under both loads."""
         certificate = make_certificate(out)
         rates: dict[Setting, float] = {}
+        latencies: dict[Setting, dict[str, float]] = {}
         for setting in order:
             label = setting.label(self.streams)
-            yield from _errors(label, self.measure(setting, ACCURACY, certificate, out / "accuracy"))
+            accurate = self.measure(setting, ACCURACY, certificate, out / "accuracy")
+            latencies[setting] = accurate.latency
+            yield from _errors(label, accurate)
             full = self.measure(setting, SATURATION, certificate, out / "saturation")
             rates[setting] = full.core_tokens_s
             yield Figure(f"{label}: tokens at saturation", full.run.tokens_s, "/s", digits=0)
             yield Figure(f"{label}: client's share of its core", full.run.cpu, digits=2)
             yield Figure(f"{label}: tokens of a core", full.core_tokens_s, "/s", digits=0)
         yield from _ratios(rates, self.streams)
+        yield from _costs(latencies, self.streams)
 
     def all(self, transports: Sequence[Transport]) -> Iterator[Figure | Note]:
         """Every round."""
@@ -179,6 +193,17 @@ def _ratios(rates: dict[Setting, float], streams: int) -> Iterator[Figure]:
         elif transport is not TRANSPORTS[0]:
             against = f"{transport.name} : {TRANSPORTS[0].name}"
             yield Figure(f"{label}: tokens of a core, {against}", rate / base, "", transport.goal, 2)
+
+
+def _costs(latencies: dict[Setting, dict[str, float]], streams: int) -> Iterator[Figure]:
+    """What the client saw more than over HTTP/1.1 without TLS, in one round."""
+    base = latencies[Setting(TRANSPORTS[0], 1, tls=False)]
+    for setting, latency in latencies.items():
+        for name in latency.keys() & base.keys():
+            label = f"{setting.label(streams)}: {name}"
+            yield Figure(label, latency[name], "ms")
+            if setting != Setting(TRANSPORTS[0], 1, tls=False):
+                yield Figure(f"{label}, more than {TRANSPORTS[0].name}", latency[name] - base[name], "ms")
 
 
 def transports(bench: Bench) -> Iterator[Figure | Note]:

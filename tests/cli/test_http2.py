@@ -54,7 +54,8 @@ def test_requests_share_connections_as_asked(
     assert code in (0, 3, 4)
     most = 1 if "new" in load else 4 if "4" in load else 100
     framing = "" if "--no-stream" in load else " with server-sent events"
-    assert summary["sut"]["protocol"] == f"HTTP/2{framing}, at most {most} requests at once on a connection"
+    shared = f", at most {most} requests at once on a connection"
+    assert summary["sut"]["protocol"] == f"HTTP/2{framing}, uncompressed{shared}"
     assert summary["metrics"]["output_tokens"]["mean"] == 5
     record = read_table(RunFolder.open(only(tmp_path)).record, RECORD)
     assert set(record.column("outcome").to_pylist()) == {"ok"}

@@ -40,7 +40,7 @@ def test_a_run_is_measured_as_over_http(
     assert (summary["requests"]["sent"], summary["requests"]["completed"]) == (sent, sent), stderr
     assert code in (0, 3, 4)
     whole = ", one message an answer" if "--no-stream" in load else ""
-    assert summary["sut"]["protocol"] == f"WebSocket (RFC 6455){whole}"
+    assert summary["sut"]["protocol"] == f"WebSocket (RFC 6455){whole}, uncompressed"
     assert summary["metrics"]["output_tokens"]["mean"] == 5
     record = read_table(RunFolder.open(only(tmp_path)).record, RECORD)
     assert set(record.column("outcome").to_pylist()) == {"ok"}

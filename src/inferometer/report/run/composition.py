@@ -200,15 +200,16 @@ def moment(wall_ns: int) -> str:
 
 
 def protocol_of(target: Target) -> str:
-    """The protocol of the load, whether it is over TLS, and how many requests share a connection where that may be several."""
+    """The protocol of the load, whether it is over TLS, that bodies are not compressed (one that is fails its request), and how
+    many requests share a connection where that may be several."""
     tls = " over TLS" if target.transport.endswith("+tls") else ""
     if target.interface.over_websocket:
-        return f"WebSocket (RFC 6455){tls}" + ("" if target.stream else ", one message an answer")
+        return f"WebSocket (RFC 6455){tls}{'' if target.stream else ', one message an answer'}, uncompressed"
     framing = f" with {target.interface.framing}" if target.stream else ""
     shared = "" if target.http == "1.1" else f", at most {target.streams} requests at once on a connection"
     if target.interface.grpc:
-        return f"gRPC over HTTP/{target.http}{tls}{shared}"
-    return f"HTTP/{target.http}{tls}{framing}{shared}"
+        return f"gRPC over HTTP/{target.http}{tls}, uncompressed{shared}"
+    return f"HTTP/{target.http}{tls}{framing}, uncompressed{shared}"
 
 
 def _sut(plan: Plan, run: RunFacts) -> Sut:
