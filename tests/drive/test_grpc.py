@@ -14,13 +14,14 @@ from typing import Any
 import grpc
 import pytest
 from feeding import same_however_cut
+from grpc_reflection.v1alpha import reflection
 from http2_partner import DATA, END_HEADERS, END_STREAM, GREETING, RST_STREAM, head, number, raw
 from smg_grpc_proto import vllm_engine_pb2 as pb
 
 from inferometer.drive import grpc_outcomes
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.grpc_probe import GrpcProbe, grpc_fields
+from inferometer.drive.grpc_probe import GrpcProbe, grpc_fields, services
 from inferometer.drive.http2_channel import Http2Channel, http2
 from inferometer.drive.probe import endpoint
 from inferometer.drive.reactor import Reactor
@@ -321,6 +322,28 @@ def test_the_probe_says_what_is_missing_or_refused() -> None:
         assert not asked.takes_ids("n", [1])
         with pytest.raises(PeerError, match=r"grpc INVALID_ARGUMENT: too long\."):
             asked.try_out(GenerationRequest("n", "Hello", 1, stream=False))
+
+
+def test_the_probe_of_another_service_names_what_there_is() -> None:
+    """Law: of a server that does not offer the method, it says which services there are, if the server tells by reflection."""
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    port = server.add_insecure_port("127.0.0.1:0")
+    names = [f"some.Service{number:02}" for number in range(20)]
+    reflection.enable_server_reflection(names, server)
+    server.start()
+    try:
+        with probe(port) as asked, pytest.raises(PeerError) as refused:
+            asked.try_out(GenerationRequest("n", "Hello", 1, stream=False))
+    finally:
+        server.stop(None)
+    assert "UNIMPLEMENTED" in str(refused.value)
+    assert f"It offers {', '.join(names[:16])} and 4 more." in str(refused.value)
+
+
+@pytest.mark.parametrize("message", [b"", b"\x32\x00", b"\x3a\x02\x08\x0c"])
+def test_a_reflection_without_services_has_none(message: bytes) -> None:
+    """An empty message, an empty list, and an error in its place."""
+    assert services(message) == []
 
 
 def test_the_probe_of_a_server_that_wants_a_key_says_so() -> None:

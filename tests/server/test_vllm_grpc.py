@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 from serving import QUICK
 from smg_grpc_proto import vllm_engine_pb2 as pb
 
@@ -175,6 +176,21 @@ def test_the_calls_that_generate_nothing(channel: Any) -> None:
     server = pb.GetServerInfoResponse.FromString(unary(dial, f"{SERVICE}GetServerInfo"))
     assert (server.server_type.partition("/")[0], server.active_requests) == ("inferometer-reference", 0)
     assert unary(dial, "/grpc.health.v1.Health/Check") == b"\x08\x01"
+
+
+def test_reflection_names_the_services_and_nothing_else(channel: Any) -> None:
+    """To a call of one message; a request for descriptors is refused in a message, as the protocol has it."""
+    path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+    dial = channel()
+    listed = ServerReflectionResponse.FromString(
+        unary(dial, path, ServerReflectionRequest(list_services="*").SerializeToString())
+    )
+    names = [one.name for one in listed.list_services_response.service]
+    assert names == [SERVICE.strip("/"), "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"]
+    assert listed.original_request.list_services == "*"
+    asked_file = ServerReflectionRequest(file_by_filename="x.proto")
+    refused = ServerReflectionResponse.FromString(unary(dial, path, asked_file.SerializeToString()))
+    assert refused.error_response.error_code == grpc.StatusCode.UNIMPLEMENTED.value[0]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 | is it there?         | `grpc.health.v1.Health/Check`; a server without that service goes on                            |
 | what does it serve?  | the dialect's `models_path` and `server_path`; either may be missing                            |
 | does it take this?   | one short answer, not streamed                                                                  |
+| what else is there?  | of a server that does not offer the method: its services, by reflection (v1, else v1alpha)      |
 | its own tokenizer?   | none: gRPC services have no call that counts                                                    |
 """
 
@@ -36,9 +37,14 @@ from inferometer.errors import PeerError
 from inferometer.journal.redact import Redactor
 from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.grpc import CONTENT_TYPE, BadMessage, GrpcDecoder, framed, timeout
-from inferometer.protocol.protobuf import VARINT, Malformed, key, read
+from inferometer.protocol.protobuf import BYTES, VARINT, Malformed, key, piece, read
 
 HEALTH = "/grpc.health.v1.Health/Check"
+REFLECTION = tuple(
+    f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha")
+)
+_SERVICES_MOST = 16
+"""So many services of a server are named."""
 _NOT_SERVING = 2
 _NO_KEY = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 _LIKE_HTTP = {"INVALID_ARGUMENT": 400, "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "UNIMPLEMENTED": 404}
@@ -125,6 +131,8 @@ class GrpcProbe(Probe):
         if called.status.code:
             advised = _LIKE_HTTP.get(called.status.name)
             words = f"{place}: the server answered {self._words(called).rstrip('.')}."
+            if called.status.name == "UNIMPLEMENTED" and (offered := self._offered()):
+                words += f" It offers {offered}."
             raise PeerError(words, ADVICE.get(advised or 0, ""), advised)
         answer = Answer()
         dialect.read_whole(answer, called.body, 0)
@@ -135,6 +143,18 @@ class GrpcProbe(Probe):
             raise PeerError(f"{place}: the answer ended without {dialect.end}.")
         tokens = answer.input_tokens
         return Reply(field, tokens if tokens is not None and tokens > 0 else None)
+
+    def _offered(self) -> str:
+        """The services that the server has; nothing if it does not say."""
+        with contextlib.suppress(PeerError, ValueError):
+            for path in REFLECTION:
+                called = self._call(path, framed(piece(7, "*")), LISTING_S)
+                if not called.status.code:
+                    names = services(_message(called))
+                    more = len(names) - _SERVICES_MOST
+                    listed = ", ".join(names[:_SERVICES_MOST]) + (f" and {more} more" if more > 0 else "")
+                    return self._redact.short(listed, 600)
+        return ""
 
     def _call(self, path: str, body: bytes, at_most_s: float | None = None) -> Called:
         limit = self._timeout_s if at_most_s is None else min(at_most_s, self._timeout_s)
@@ -149,6 +169,19 @@ class GrpcProbe(Probe):
 
     def _words(self, called: Called) -> str:
         return self._redact.short(str(called.status), 300)
+
+
+def services(message: bytes) -> list[str]:
+    """ServerReflectionResponse: the names of its list_services_response. Raises ValueError."""
+    (listed,) = [value for tag, value in read(message) if tag == key(6, BYTES)] or [b""]
+    each = [value for tag, value in read(_bytes(listed)) if tag == key(1, BYTES)]
+    names = (value for one in each for tag, value in read(_bytes(one)) if tag == key(1, BYTES))
+    return [_bytes(name).decode("utf-8", "replace") for name in names]
+
+
+def _bytes(value: int | bytes) -> bytes:
+    assert isinstance(value, bytes), "its tag says so"
+    return value
 
 
 def _message(called: Called) -> bytes:

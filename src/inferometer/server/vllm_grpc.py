@@ -1,4 +1,5 @@
-"""vLLM's own gRPC service, on the server's side: `vllm.grpc.engine.VllmEngine`, and the standard health service. Pure.
+"""vLLM's own gRPC service, on the server's side: `vllm.grpc.engine.VllmEngine`, and the standard services of health and
+reflection. Pure.
 
 | method                        | request                          | response                                             |
 | ----------------------------- | -------------------------------- | ---------------------------------------------------- |
@@ -7,6 +8,8 @@
 | `VllmEngine/GetModelInfo`     | nothing                          | name, context and vocabulary of the one model        |
 | `VllmEngine/GetServerInfo`    | nothing                          | what is under way, and which server this is          |
 | `grpc.health.v1.Health/Check` | a service's name, or nothing     | SERVING, or NOT_SERVING while the model is loaded    |
+| `grpc.reflection.v1.ServerReflection/ServerReflectionInfo`       | the names of these services, for a call of one       |
+|                               | `list_services`                  | message; no descriptors                              |
 
 Field numbers are those of `vllm_engine.proto` in the package smg-grpc-proto 0.4.28. As vLLM does, the message that ends a
 stream repeats the ids of the last one, and a whole answer is that message alone, with all ids. Ids are cl100k's.
@@ -51,6 +54,8 @@ _SERVICE = "vllm.grpc.engine.VllmEngine"
 PREFIX = f"/{_SERVICE}/"
 GENERATE = f"{PREFIX}Generate"
 HEALTH_PREFIX = "/grpc.health.v1."
+REFLECTION_PREFIX = "/grpc.reflection.v1."
+_SERVICES = (_SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection")
 VOCABULARY = 100_256
 """Ids of cl100k without its special ones."""
 NOT_HTTP2 = 505
@@ -71,7 +76,7 @@ _END = b"".join(b"%b: %b\r\n" % field for field in status_fields(Status(0)))
 
 def is_call(path: str) -> bool:
     """Whether what is at this path is asked and answered by gRPC."""
-    return path.startswith((PREFIX, HEALTH_PREFIX))
+    return path.startswith((PREFIX, HEALTH_PREFIX, REFLECTION_PREFIX))
 
 
 def error_reply(error: ApiError) -> Reply:
@@ -222,6 +227,7 @@ class Calls:
             f"{PREFIX}GetModelInfo": self._model_info,
             f"{PREFIX}GetServerInfo": self._server_info,
             f"{HEALTH_PREFIX}Health/Check": self._check,
+            f"{REFLECTION_PREFIX}ServerReflection/ServerReflectionInfo": self._reflect,
         }
 
     def _healthy(self, request: Request) -> Reply:
@@ -250,6 +256,16 @@ class Calls:
     def _server_info(self, request: Request) -> Reply:
         _message(request)
         return replied(integer(1, self._running()) + piece(5, SERVER))
+
+    def _reflect(self, request: Request) -> Reply:
+        asked = _message(request)
+        if all(tag != key(7, BYTES) for tag, _ in _fields(asked)):
+            refused = integer(1, CODES["UNIMPLEMENTED"]) + piece(
+                2, "this server lists its services, and no more"
+            )
+            return replied(piece(2, asked) + piece(7, refused))
+        listed = b"".join(piece(1, piece(1, name)) for name in _SERVICES)
+        return replied(piece(2, asked) + piece(6, listed))
 
     def _check(self, request: Request) -> Reply:
         named = [value for tag, value in _fields(_message(request)) if tag == key(1, BYTES)]
