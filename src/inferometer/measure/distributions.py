@@ -41,10 +41,10 @@ def distributions(samples: Samples) -> Distributions:
     gaps = _of_ordered(samples.ordered_gaps)
     direct = samples.itl_method == "direct"
     return Distributions(
-        ttft_ms=quantiles(samples.ttft),
+        ttft_ms=_of_ordered(samples.ordered_ttft),
         itl_ms=gaps if direct else None,
-        tpot_ms=quantiles(samples.tpot),
-        e2e_ms=quantiles(samples.e2e),
+        tpot_ms=_of_ordered(samples.ordered_tpot),
+        e2e_ms=_of_ordered(samples.ordered_e2e),
         chunk_gap_ms=None if direct else gaps,
     )
 

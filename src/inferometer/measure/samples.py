@@ -359,6 +359,21 @@ class Samples:
         return self.event_gaps if self.streamed and self.itl_method == "direct" else gaps_ms(*self._between)
 
     @held_property
+    def ordered_ttft(self) -> Floats:
+        """Known values of `ttft` in ascending order; of the next two likewise."""
+        return ordered(self.ttft)
+
+    @held_property
+    def ordered_tpot(self) -> Floats:
+        """See above."""
+        return ordered(self.tpot)
+
+    @held_property
+    def ordered_e2e(self) -> Floats:
+        """See above."""
+        return ordered(self.e2e)
+
+    @held_property
     def ordered_gaps(self) -> Floats:
         """`gaps` in ascending order."""
         return self.ordered_event_gaps if self.gaps is self.event_gaps else ordered(self.gaps)

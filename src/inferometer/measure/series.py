@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from inferometer.journal.schema import Outcome
-from inferometer.measure.large_arrays import ordered, slices
+from inferometer.measure.large_arrays import slices
 from inferometer.measure.load import Span, Sweep, lateness_ms, spans
 from inferometer.measure.machine_series import MachineCurve, machine_curves
 from inferometer.measure.measurement import samples_of
@@ -115,11 +115,11 @@ def series(
     run = spans(record, sweep, None, None).run
     gaps, direct = _distribution(samples.ordered_gaps), samples.itl_method == "direct"
     return RunSeries(
-        ttft_ms=_distribution(ordered(samples.ttft)),
+        ttft_ms=_distribution(samples.ordered_ttft),
         itl_ms=gaps if direct else Distribution(),
         chunk_gap_ms=Distribution() if direct else gaps,
-        tpot_ms=_distribution(ordered(samples.tpot)),
-        e2e_ms=_distribution(ordered(samples.e2e)),
+        tpot_ms=_distribution(samples.ordered_tpot),
+        e2e_ms=_distribution(samples.ordered_e2e),
         timeline=_timeline(record, samples, sweep, run),
         lateness=_lateness(record, sweep, run),
         lengths=_lengths(record, samples),
