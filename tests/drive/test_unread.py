@@ -165,6 +165,17 @@ def test_an_exchange_keeps_what_reads_of_several_events_may_have_waited() -> Non
     assert one.merged == []
 
 
+def test_an_event_behind_which_a_part_of_the_next_came_may_have_waited_too() -> None:
+    """Law: the kernel stamps a read with its last packet, which brought that part: the last whole event is none of it."""
+    token = b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'
+    one = Exchange(0, 0, 0, b"", b"", 10**18, dialect.load("chat"))
+    one.unread = Waited()
+    one.head(200, {b"content-type": b"text/event-stream"})
+    for at, data in enumerate((token + token[:9], token[9:], token * 2 + token[:1], token[1:])):
+        one.data(data, at)
+    assert (one.merged, list(one.answer.event_ns)) == ([0, -7, 2, -9], [0, 1, 2, 2, 3])
+
+
 def test_all_that_share_a_read_are_told_the_same(pair: tuple[socket.socket, socket.socket]) -> None:
     """Over HTTP/2 several exchanges ask about one read, and packets are counted once."""
     ours, theirs = pair

@@ -46,6 +46,8 @@ ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
 COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 """Content codings in which no event can be read. Others (`identity`, and `utf-8` by mistake) change nothing."""
+_LINE_END = 0x0A
+"""What lines of events end with: a read that ends so brought nothing behind them, or hardly ever."""
 SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
@@ -196,8 +198,8 @@ class Exchange:
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
         payloads = decoder.feed(data)
-        if len(payloads) > 1 and self.unread is not None and (waited := self.unread.waited(at)):
-            self.merged += (len(answer.event_ns), waited)
+        if payloads and (len(payloads) > 1 or data[-1] != _LINE_END):
+            self._note_merged(len(payloads), at, more=decoder.unfinished)
         for payload in payloads:
             if payload.__class__ is bytes:
                 read_event(answer, payload, at)
@@ -211,13 +213,18 @@ class Exchange:
         first, noted = len(self.answer.event_ns), len(self.merged)
         self.data(data, at)
         if len(self.merged) > noted:
-            self.merged[-1] *= -1
-        elif (
-            len(self.answer.event_ns) > first
-            and self.unread is not None
-            and (waited := self.unread.waited(at))
-        ):
-            self.merged += (first, -waited)
+            self.merged[-1] = -abs(self.merged[-1])
+        elif len(self.answer.event_ns) > first:
+            self._note_merged(1, at, more=True, first=first)
+
+    def _note_merged(self, events: int, at: int, *, more: bool, first: int | None = None) -> None:
+        """So many events of one read, from `first` or from the next one on, may have waited for its stamp, the last of them
+        only if `more` came with it."""
+        if (events > 1 or more) and self.unread is not None and (waited := self.unread.waited(at)):
+            self.merged += (
+                len(self.answer.event_ns) if first is None else first,
+                -waited if more else waited,
+            )
 
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
@@ -228,8 +235,8 @@ class Exchange:
         if self._mode != _STREAM:
             self._mode, self._left = _STREAM, 0
         answer, read_event = self.answer, self._read_event
-        if len(payloads) > 1 and self.unread is not None and (waited := self.unread.waited(at)):
-            self.merged += (len(answer.event_ns), waited)
+        if len(payloads) > 1:
+            self._note_merged(len(payloads), at, more=False)
         for payload in payloads:
             self._left -= len(payload)
             if self._left < 0:
