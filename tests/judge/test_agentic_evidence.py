@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inferometer.documents.agentic import AgenticSample
-from inferometer.judge.agentic import CONTRADICTIONS, by_share, prefix_cache_reuse
+from inferometer.judge.agentic import CONTRADICTIONS, by_ratio, by_share, prefix_cache_reuse
 from inferometer.judge.agentic_evidence import contradictions, floor_share
 
 PROMPTS = {
@@ -155,6 +156,43 @@ def _claiming(one: AgenticSample, share: float) -> AgenticSample:
         prompt_tokens=one.prompt_tokens, cached_tokens=1, cached_share=share, completion_tokens=400, finish_reason="length",
         short=False,
     )  # fmt: skip
+
+
+PREFIX_TESTS = ("prefix-test-1", "prefix-test-2", "prefix-test-3")
+
+
+@pytest.mark.parametrize("says", [silent, float, lambda share: 1.0 if share else 0.0])
+@pytest.mark.parametrize("phases", [PREFIX_TESTS, ("cold",)])
+@given(st.floats(0, 1), st.floats(0.5, 50))
+def test_a_text_sent_ahead_of_the_answer_is_no_evidence_of_reuse(
+    phases: tuple[str, ...], says: Callable[[float], float | None], reuse: float, ahead_ms: float
+) -> None:
+    """Law: an engine that answers some phases at once with a blank or a word, and then reads the prompt, gets no other verdict
+    than without it, or a remark; whatever it counts."""
+    honest = Planted(reuse, says=says).samples()
+    samples, pauses = [], dict[int, float]()
+    for one in honest:
+        if one.phase in phases and one.ttft_ms is not None and one.ttft_ms > ahead_ms:
+            pauses[one.row] = one.ttft_ms - ahead_ms
+            one = replace(one, ttft_ms=ahead_ms)
+        samples.append(one)
+    found, true = prefix_cache_reuse(samples), prefix_cache_reuse(honest)
+    ratios = [one.repeats[0].ttft_ratio for one in (found, true)]
+    assert None not in ratios
+    apart = len({by_ratio(ratio) for ratio in ratios if ratio is not None}) > 1
+    said = {one.code for one in contradictions(samples, found, pauses)}
+    assert ("early_first_text" in said) == (
+        apart and {one.phase for one in samples if one.row in pauses} == {*phases}
+    )
+    assert "early_first_text" in CONTRADICTIONS
+
+
+def test_a_stall_of_one_answer_is_no_early_text() -> None:
+    """Three tests are not late by chance; one is."""
+    samples = Planted(0.0, says=silent).samples()
+    late = next(one.row for one in samples if one.phase == "prefix-test-2")
+    found = contradictions(samples, prefix_cache_reuse(samples), {late: 10_000.0})
+    assert "early_first_text" not in {one.code for one in found}
 
 
 def test_each_of_them_makes_a_result_inconclusive() -> None:

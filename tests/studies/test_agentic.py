@@ -159,6 +159,15 @@ def stops_early(*phases: str) -> Change:
     return change
 
 
+def greets(row: dict[str, Any], phase: str) -> None:
+    """Nothing is said of the cache, and the first text of the prefix tests is a word sent ahead of the answer."""
+    silent(row, phase)
+    if phase.startswith("prefix-test"):
+        first = row["first_text"]
+        events = row["event_ns"]
+        row["event_ns"] = [*events[:first], row["t_submit"] + 1_000_000, *events[first + 1 :]]
+
+
 @pytest.fixture(scope="module")
 def truths(tmp_path_factory: pytest.TempPathFactory) -> AgenticBenched:
     """Caching on and off, with the engine's word on it and without, and false words: of a part, of most, of all."""
@@ -171,6 +180,7 @@ def truths(tmp_path_factory: pytest.TempPathFactory) -> AgenticBenched:
         VirtualEngine("partial", PLAIN, of_the_tests(0.3)),
         VirtualEngine("liar", PLAIN, of_the_tests(0.9)),
         VirtualEngine("braggart", PLAIN, claims(0.9)),
+        VirtualEngine("herald", PLAIN, greets),
     )
 
 
@@ -204,7 +214,9 @@ def test_an_engine_that_is_not_to_be_believed_is_found(truths: AgenticBenched) -
     """Tokens said to be cached while TTFT stays that of an empty cache; and of text that is new."""
     assert codes(of(truths, "liar")) == codes(of(truths, "partial")) == {"cached_but_slow"}
     assert "cached_impossible" in codes(of(truths, "braggart"))
-    for label in ("liar", "partial", "braggart"):
+    assert of(truths, "herald").prefix_cache_reuse.verdict == "yes"
+    assert codes(of(truths, "herald")) == {"early_first_text"}
+    for label in ("liar", "partial", "braggart", "herald"):
         assert of(truths, label).status == "INCONCLUSIVE"
     assert {of(truths, one).status for one in ("on", "off", "on-silent", "off-silent")} == {"VALID"}
 

@@ -43,6 +43,7 @@ CONTRADICTIONS = (
     "prefix_tests_differ",
     "cold_slow",
     "ttft_floor",
+    "early_first_text",
 )
 WORST_FIRST: tuple[Verdict, ...] = ("no", "partial", "yes")
 

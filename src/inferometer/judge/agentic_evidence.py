@@ -9,6 +9,7 @@
 | `prefix_tests_differ`  | one prefix test alone would be `yes` and another `no`                                             |
 | `cold_slow`            | by `cold-prefix`, which is as cold as `cold`, the verdict by TTFT would be worse                    |
 | `ttft_floor`           | so much of TTFT is not reading the prompt that reuse hardly shows in it                           |
+| `early_first_text`     | a pause follows the first text of all prefix tests, or of `cold`: by the next, the verdict changes  |
 
 Time saved is 1 - TTFT / TTFT without the cache. Where a share s is cached and reading the prompt is all of TTFT it is s, and
 less where reading is only a part: so it is a lower bound of the share. TTFT without the cache is that of the faster cold phase:
@@ -26,6 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from inferometer.documents.agentic import AgenticSample, PrefixCacheReuse, Verdict
 from inferometer.documents.bench import Remark
 from inferometer.judge.agentic import (
@@ -35,6 +38,7 @@ from inferometer.judge.agentic import (
     YES_SHARE,
     by_ratio,
     by_share,
+    prefix_cache_reuse,
 )
 from inferometer.judge.agentic_means import mean_known
 
@@ -47,9 +51,13 @@ READING = 0.1
 """Of TTFT: where reading the prompt is no more, chance hides whether it was read."""
 
 
-def contradictions(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> tuple[Remark, ...]:
-    """See the table above."""
+def contradictions(
+    samples: Sequence[AgenticSample], reuse: PrefixCacheReuse, pauses: Mapping[int, float] | None = None
+) -> tuple[Remark, ...]:
+    """See the table above. `pauses`: how long nothing followed the first text, in ms, by the row of a sample in which that is
+    odd (measure/generation_checks.py)."""
     found = [*_impossible(samples), *_against_the_clock(samples, reuse)]
+    found += _early(samples, reuse, pauses or {})
     if differ := _differing(samples, reuse):
         found.append(Remark("prefix_tests_differ", differ))
     if reuse.source == "ttft":
@@ -111,6 +119,30 @@ def _uncached_ms(samples: Sequence[AgenticSample], again: AgenticSample) -> floa
     cold = [mine[phase] for phase in COLD if phase in mine]
     rates = [one.ttft_ms / one.prompt_tokens for one in cold if one.ttft_ms is not None and one.prompt_tokens]
     return min(rates) * again.prompt_tokens if rates and again.prompt_tokens else None
+
+
+def _early(
+    samples: Sequence[AgenticSample], reuse: PrefixCacheReuse, pauses: Mapping[int, float]
+) -> Iterable[Remark]:
+    """Whether TTFT is that of a blank or a word which is sent before there is an answer. Counts are held against TTFT, too, so
+    it does not matter which of the two the verdict is by."""
+    kinds = [[one for one in samples if one.phase in phases] for phases in (PREFIX_TESTS, ("cold",))]
+    early = [one for kind in kinds if all(one.row in pauses for one in kind) for one in kind]
+    rows = {one.row for one in early}
+    later = [
+        replace(one, ttft_ms=one.ttft_ms + pauses[one.row])
+        if one.row in rows and one.ttft_ms is not None
+        else one
+        for one in samples
+    ]
+    first, then = (
+        mean_known(one.ttft_ratio for one in found.repeats) for found in (reuse, prefix_cache_reuse(later))
+    )
+    if first is None or then is None or by_ratio(first) == by_ratio(then):
+        return
+    phases = ", ".join(dict.fromkeys(one.phase for one in early))
+    pause = mean_known(pauses[row] for row in rows)
+    yield Remark("early_first_text", {"phases": phases, "pause": pause, "verdict": by_ratio(then)})
 
 
 def _differing(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> Mapping[str, str] | None:

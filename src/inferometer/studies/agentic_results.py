@@ -17,6 +17,7 @@ from inferometer.documents.bench import Ended, Remark
 from inferometer.judge.agentic import early_stop, is_short, prefix_cache_reuse, status
 from inferometer.judge.agentic_evidence import contradictions
 from inferometer.judge.bench import of_the_run
+from inferometer.measure.generation_checks import early_text_ms
 from inferometer.measure.generations import Generation
 from inferometer.studies.bench_gate import Machine
 from inferometer.studies.bench_results import Turn, generations_of, metadata_of
@@ -39,7 +40,9 @@ class AgenticTurn:
 def agentic_result(whole: AgenticTurn, machine: Machine) -> AgenticEngine:
     """The document of one engine. Raises RecordError."""
     turn = whole.turn
-    samples = tuple(_sample(one, whole) for one in generations_of(turn))
+    found = generations_of(turn)
+    samples = tuple(_sample(one, whole) for one in found)
+    pauses = {one.row: pause for one in found if (pause := early_text_ms([one])) is not None}
     ended = _ended(whole, samples)
     reuse = prefix_cache_reuse(samples)
     gates = QualityGates(
@@ -52,7 +55,7 @@ def agentic_result(whole: AgenticTurn, machine: Machine) -> AgenticEngine:
         ),
         DuplicateProcesses(None if whole.several is None else bool(whole.several), whole.several or ()),
     )
-    remarks = [*turn.remarks, *contradictions(samples, reuse)]
+    remarks = [*turn.remarks, *contradictions(samples, reuse, pauses)]
     failed = [one for one in samples if one.outcome != "ok"]
     if failed:
         phases = ", ".join(dict.fromkeys(one.phase for one in failed))

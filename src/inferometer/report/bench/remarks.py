@@ -116,6 +116,8 @@ SENTENCES: dict[str, str] = {
     "cannot tell reuse here",
     "cold_slow": "TTFT of the prefix tests is {ratio} of that of cold, but {second} of that of cold-prefix, which is as "
     "cold: the first request was slow for another reason, and by cold-prefix the verdict is {verdict}",
+    "early_first_text": "nothing followed the first text of {phases} for {pause} ms, more than ten usual gaps: it was hardly "
+    "the answer's, and by the text that came next the verdict by TTFT would be {verdict}",
     # Answers.
     "answers_differ": "{prompt}: its answers share {share} of their words with those of {against}: is it the same model?",
     "early_stop": "{prompt}: {number} of {of} answers ended by themselves with less than half the words of the others",
@@ -159,6 +161,7 @@ REASONS = {
     "prefix_tests_differ": "one prefix test says yes and another no",
     "cold_slow": "the first request was slow for another reason",
     "ttft_floor": "most of TTFT is not reading the prompt",
+    "early_first_text": "a first text that came long before the answer",
 }
 """Why a result is not VALID, beside the checks of its run."""
 _NAMES = ("engine", "first", "second", "against")
