@@ -11,6 +11,7 @@ from comparing import facts_of, planned
 from msgspec import structs
 
 from inferometer.documents.comparison import Item
+from inferometer.documents.summary import Observed
 from inferometer.judge.comparison.equivalence import (
     Declared,
     RunFacts,
@@ -179,3 +180,35 @@ def test_runs_of_another_system_are_no_noise() -> None:
         for again in (other, newer)
     ]
     assert statuses == ["violated", "satisfied"]
+
+
+@pytest.mark.parametrize("mixed", [0, 1])
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ({"software": "SGLang 0.5"}, "violated"),
+        ({"model": "another"}, "violated"),
+        ({"quantization": "fp8"}, "violated"),
+        ({"observed": Observed("another", ("m",))}, "violated"),
+        ({"observed": Observed("vLLM", ("m",), "another")}, "unknown"),
+        ({"observed": Observed("vLLM", ("m", "more"))}, "unknown"),
+        ({"software": None}, "unknown"),
+        ({"notes": "on Tuesday"}, "unknown"),
+        ({"url": "http://other:1"}, "satisfied"),
+    ],
+)
+def test_runs_of_several_systems_are_no_side(mixed: int, values: dict[str, Any], status: str) -> None:
+    """Law: the spread of a side is that of one system, or nothing is claimed; saying nothing contradicts nothing."""
+    usual = {
+        "software": "vLLM 0.9",
+        "quantization": "none",
+        "notes": "on Monday",
+        "observed": Observed("vLLM", ("m",)),
+    }
+    pure = [sut(run, **usual) for run in A]
+    impure = [*pure[:2], sut(pure[2], **values)]
+    found = items(*((impure, pure) if mixed == 0 else (pure, impure)))["one_system"]
+    assert (found.status, found.forbids) == (status, status == "violated")
+    assert [bool(keys) for keys in found.facts.within or ()] == [
+        status == "violated" and at == mixed for at in (0, 1)
+    ]

@@ -179,13 +179,13 @@ def _checklist(
     unlike: Sequence[str],
 ) -> tuple[Item, ...]:
     again = [[one.facts for one in side] for side in criteria.noise]
-    plain = equivalence.checklist(facts, criteria.declared, again)
+    beside = [[one.configuration for one in side] for side in sides]
+    plain = equivalence.checklist(facts, criteria.declared, again, beside)
     listed = [_listed(one, sides, found) for one in plain]
     quick = {one.document.quick for side in (*sides, *criteria.noise) for one in side}
     return (
         *listed,
         Item("size", "6.1", "MUST", "satisfied" if len(quick) == 1 else "violated", ItemFacts()),
-        equivalence.one_system_a_side(facts, [[one.configuration for one in side] for side in sides]),
         _about("tests", unmatched),
         _about("parameters", unlike),
     )

@@ -93,8 +93,11 @@ class Declared:
 Sides = Sequence[Sequence[RunFacts]]
 
 
-def checklist(sides: Sides, declared: Declared, noise: Sides = ()) -> tuple[Item, ...]:
-    """Every item of 6.1 and 6.4, and the token count of 4.4.2, in the draft's order; `noise`: A/A sides of the first.
+def checklist(
+    sides: Sides, declared: Declared, noise: Sides = (), beside: Sequence[Sequence[Data]] = ()
+) -> tuple[Item, ...]:
+    """Every item of 6.1 and 6.4, and the token count of 4.4.2, in the draft's order; `noise`: A/A sides of the first; `beside`:
+    the configuration of each run that its plan does not hold, if there is any.
 
     Each side has at least one run.
     """
@@ -112,7 +115,8 @@ def checklist(sides: Sides, declared: Declared, noise: Sides = ()) -> tuple[Item
         _production(declared),
         Item("differences", "6.4", "checklist", "satisfied", ItemFacts(count=len(differences(sides)))),
         _one_kind([*sides, *noise]),
-        *([_one_system(sides[0], noise)] if noise else []),
+        _one_system_a_side(sides, beside or [[{} for _ in side] for side in sides]),
+        *([_noise(sides[0], noise)] if noise else []),
     )
 
 
@@ -329,7 +333,7 @@ def _one_kind(sides: Sides) -> Item:
     return Item("one_kind", "6.1", "MUST", status, ItemFacts(simulated=kinds == {True}))
 
 
-def _one_system(baseline: Sequence[RunFacts], noise: Sides) -> Item:
+def _noise(baseline: Sequence[RunFacts], noise: Sides) -> Item:
     """Ours: A/A runs are of the baseline's system, under its load; that may stand at another address."""
     keys = [one.key for one in differences([baseline, *noise])]
     apart = tuple(key for key in keys if not key.startswith("instrument") and not key.endswith(".url"))
@@ -337,11 +341,11 @@ def _one_system(baseline: Sequence[RunFacts], noise: Sides) -> Item:
     return Item("noise", "6.3", "checklist", status, ItemFacts(keys=apart))
 
 
-def one_system_a_side(sides: Sides, configurations: Sequence[Sequence[Data]]) -> Item:
+def _one_system_a_side(sides: Sides, configurations: Sequence[Sequence[Data]]) -> Item:
     """Ours: the runs of a side are of one system, or their mean is of none. `configurations`: of each run, beside its plan.
 
     Saying nothing contradicts nothing, but is not saying the same; and notes are free text, except of a simulated engine, whose
-    settings they are. A system may stand at several addresses.
+    settings they are. A system may stand at several addresses, and list other models beside the one that was measured.
     """
     unlike, unsure = [], False
     for side, beside in zip(sides, configurations, strict=True):
@@ -351,7 +355,7 @@ def one_system_a_side(sides: Sides, configurations: Sequence[Sequence[Data]]) ->
             for key, value in (leaves({"sut": to_data(run.sut)}) | engine).items():
                 values.setdefault(key, set()).add(_key(value))
         values.pop("sut.url", None)
-        free = set() if all(run.simulated for run in side) else {"sut.notes"}
+        free = {"sut.observed.models"} | (set() if all(run.simulated for run in side) else {"sut.notes"})
         several = {key: found - {_key(None)} for key, found in values.items() if len(found) > 1}
         clear = tuple(key for key, found in several.items() if len(found) > 1 and key not in free)
         unlike.append(clear)

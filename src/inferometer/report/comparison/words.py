@@ -123,7 +123,7 @@ ITEMS = {
     "size": "All quick, or all of full size",
     "tests": "Same tests",
     "parameters": "Same parameters of each test",
-    "one_system": "The campaigns of each side are of one system",
+    "one_system": "The runs of each side are of one system",
 }
 _ADVICE = {
     "workload": "Give every side the same seeds and workload: --interleave does, or run each plan with the same --seed.",
@@ -142,7 +142,7 @@ _ADVICE = {
     "size": "Give all sides --quick, or none.",
     "tests": "Give all sides the same tests, or name those that decide with --metric.",
     "parameters": "Give all sides the same --param: tests whose parameters differ are not compared.",
-    "one_system": "Put the campaigns of each system on a separate side, and declare the same system in all of them.",
+    "one_system": "Put the runs of each system on a separate side, and declare the same system in all of them.",
 }
 
 
@@ -216,8 +216,24 @@ def finding(item: Item) -> str:
             if item.status == "violated":
                 return "Some are measured, and some simulated."
             return "Simulated: no claim about a real system." if facts.simulated else "All measured."
+        case "one_system":
+            return within(item, "runs")
     apart = f"Differing: {listed(facts.keys)}." if facts.keys else "The same."
     return f"Interrupted: {listed(facts.interrupted)}. {apart}" if facts.interrupted else apart
+
+
+def within(item: Item, whose: str) -> str:
+    """What differs between the runs of a side. `whose`: what they are called, in lower case."""
+    sides = [
+        f"{whose.capitalize()} of {label(at)} differ in {listed(keys)}"
+        for at, keys in enumerate(item.facts.within or ())
+        if keys
+    ]
+    if sides:
+        return f"{'. '.join(sides)}: their mean is of no system."
+    if item.status == "unknown":
+        return f"Declarations differ within a side, or are missing in some of its {whose}."
+    return "No difference within a side."
 
 
 def _workload(item: Item) -> str:

@@ -27,7 +27,7 @@ from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.stats import CONFIDENCE
 from inferometer.report.campaign.comparison import words
 from inferometer.report.comparison.document import SECONDS_AN_HOUR
-from inferometer.report.comparison.words import ITEMS, NORMALISATION, label
+from inferometer.report.comparison.words import NORMALISATION, label
 from inferometer.report.run.composition import moment
 
 
@@ -42,7 +42,7 @@ def compose(
     """The document. `names`: those of the sides and, after them, of the A/A sides; `compliance`: the statement on it."""
     checklist = tuple(
         WordedItem(
-            **asdict(item), title=ITEMS[item.code], message=words.finding(item), advice=words.advice(item)
+            **asdict(item), title=words.title_of(item), message=words.finding(item), advice=words.advice(item)
         )
         for item in compared.items
     )

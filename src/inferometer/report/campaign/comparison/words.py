@@ -46,13 +46,23 @@ _ADVICE = {
     "workload": "Give every side the same plan and --seed; --repeats pairs by seed.",
     "same_time": "Carry the sides' campaigns out in turn, and say --shared-resources if the systems share any.",
     "noise": "Carry the A/A campaigns out with the baseline's own plan.",
+    "one_system": "Put the campaigns of each system on a separate side, and declare the same system in all of them.",
 }
-"""Where that of a comparison of runs names flags that campaigns have not."""
+"""Where that of a comparison of runs names flags that campaigns have not, or runs."""
 _SAME_LOAD = (
     "Give absolute rates on all sides (--param ttft.rates=[...], or tradeoff.capacity_rate), or compare what depends on no "
     "such load: --metric throughput, --metric capacity."
 )
 _UNITS = {"rate": "requests/s", "concurrency": "requests in flight"}
+
+
+def title_of(item: Item) -> str:
+    """What an item of the checklist is about."""
+    return (
+        "The campaigns of each side are of one system"
+        if item.code == "one_system"
+        else words.ITEMS[item.code]
+    )
 
 
 def advice(item: Item) -> str | None:
@@ -74,26 +84,12 @@ def finding(item: Item) -> str:
             found = "; ".join(at_loads(one) for one in item.facts.loads)
             return f"The parameters are the same, and the absolute loads differ. {found}. Figures at these loads have no claim."
         case "one_system":
-            return _within(item)
+            return words.within(item, "campaigns")
         case "size":
             return "The same." if item.status == "satisfied" else "Some are quick, and some of full size."
         case "tests":
             return f"Not in every campaign: {keys}." if keys else "The same."
     return words.finding(item)
-
-
-def _within(item: Item) -> str:
-    """What differs between the campaigns of a side."""
-    sides = [
-        f"Campaigns of {words.label(at)} differ in {words.listed(keys)}"
-        for at, keys in enumerate(item.facts.within or ())
-        if keys
-    ]
-    if sides:
-        return f"{'. '.join(sides)}: their mean is of no system."
-    if item.status == "unknown":
-        return "Declarations differ within a side, or are missing in some of its campaigns."
-    return "No difference within a side."
 
 
 def at_loads(one: ComparedLoads, labels: Sequence[str] = ()) -> str:
