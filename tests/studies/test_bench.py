@@ -20,6 +20,7 @@ from studies.virtual_bench import (
     codes,
     ends_late,
     held_back,
+    kept_from_before,
     repeats_itself,
     says_something_first,
     slower_by,
@@ -144,6 +145,16 @@ def test_an_answer_that_is_kept_until_it_is_whole_is_told_by_one_of_one_token(tm
     held = of(done, "held")
     assert (held.status, held.reasons, codes(held)) == ("INCONCLUSIVE", ("held_back",), {"held_back"})
     assert [codes(of(done, label)) for label in ("honest", "unknown")] == [set(), set()]
+
+
+def test_answers_kept_from_an_earlier_benchmark_are_told_by_one_to_a_new_text(tmp_path: Path) -> None:
+    """Law: an engine whose answers all come from a store is never VALID with the store's speed; prompts are the same in every
+    benchmark, so that its first run shows nothing."""
+    done = benched(tmp_path / "b", VirtualEngine("honest"), VirtualEngine("kept", change=kept_from_before))
+    kept = of(done, "kept")
+    assert (kept.status, kept.reasons) == ("INCONCLUSIVE", ("answers_repeated",))
+    assert "answers_repeated" in codes(kept)
+    assert (of(done, "honest").status, codes(of(done, "honest"))) == ("VALID", set())
 
 
 def test_a_stream_that_stays_open_is_named_and_counts(tmp_path: Path) -> None:

@@ -152,12 +152,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one short request showed: the length field the server takes, its count of GREETING's tokens, and the name of the
-    model that it says answered, if it gave one."""
+    """What one short request showed: the length field the server takes, its count of GREETING's tokens, the name of the model
+    that it says answered, if it gave one, and its count of the answer's tokens, if it is read."""
 
     length_field: str
     prompt_tokens: int | None
     model: str | None = None
+    output_tokens: int | None = None
 
 
 class Probe:
@@ -298,7 +299,7 @@ class Probe:
                 f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
         tokens, named = answer.input_tokens, _object(reply.body).get("model")
-        return self._reply(field, tokens, named)
+        return replace(self._reply(field, tokens, named), output_tokens=answer.output_tokens)
 
     def _reply(self, field: str, tokens: int | None, named: object) -> Reply:
         model = self._redact.short(named, MODEL_LENGTH) if isinstance(named, str) and named else None

@@ -10,6 +10,7 @@
 | `early_text`     | in every run of a prompt, the next text came far later than the first        | INCONCLUSIVE     |
 | `faster_later`   | all later runs of a prompt are twice as fast as the first, or more           | INCONCLUSIVE     |
 | `held_back`      | the first text came long after a whole answer of one token would have ended  | INCONCLUSIVE     |
+| `answers_repeated` | all runs of a prompt were twice as fast as an answer to a new text, or more | INCONCLUSIVE     |
 
 What else a run's verdict is about (too few requests for a P99, a server that grows slower) is no figure of a benchmark, or has
 its own rule there (drift). A benchmark states TTFT, total and speed of whole answers, and no gap between two tokens:
@@ -58,7 +59,7 @@ Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
 CACHED_SHARE = 0.5
 """Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
-CONTRADICTIONS = ("clocks_differ", "early_text", "faster_later", "held_back")
+CONTRADICTIONS = ("clocks_differ", "early_text", "faster_later", "held_back", "answers_repeated")
 """Remarks that make a result INCONCLUSIVE (measure/generation_checks.py)."""
 STATED = ("ttft_ms", "e2e_ms", "tpot_ms")
 """Headlines of a run that a benchmark states too: TPOT is what a speed is the inverse of."""

@@ -12,6 +12,8 @@ and a first text that is none.
 |                 | space or a word sent before there is an answer                                                            |
 | held back       | in every run, TTFT was HELD times as long as a whole answer of one token to the same prompt, or longer,    |
 |                 | and by more than HELD_SHARE of the run and CLOCK_MS: something keeps text that could have been sent        |
+| repeated        | every run was at least LATER times as fast as a whole answer to a text that is new, by the client's clock: |
+|                 | answers that something kept from before, so that even the first run is none of the engine's               |
 | late end        | in every run, the stream ended so much later than its last text that the client's time for generating is   |
 |                 | longer by more than CLOCK_SHARE and CLOCK_MS; M5 is defined to hold that                                  |
 
@@ -108,6 +110,22 @@ def held_back_ms(mine: Sequence[Generation], one_token_ms: float) -> float | Non
     ):
         return None
     return statistics.median(one.ttft_ms for one in times)
+
+
+def repeated(mine: Sequence[Generation], tokens: int, generation_ms: float) -> float | None:
+    """How many times as fast as an answer that is new the runs were, as median, if all of them were by LATER; else None.
+
+    `tokens`: of the new answer behind its first; `generation_ms`: what they took.
+    """
+    timed = [
+        one.tokens / one.client.generation_ms
+        for one in mine
+        if one.client is not None and one.client.generation_ms > 0 and one.tokens_counted and one.tokens
+    ]
+    if not timed or generation_ms <= CLOCK_MS:
+        return None
+    new = tokens / generation_ms
+    return statistics.median(timed) / new if new > 0 and min(timed) >= LATER * new else None
 
 
 def late_end_ms(mine: Sequence[Generation]) -> float | None:

@@ -54,6 +54,8 @@ ANSWER_S = 30.0
 LOAD_S = 600.0
 """For loading or unloading a model."""
 ONE_TOKEN_ASKS = 3
+ANEW_ASKS, ANEW_TOKENS = 2, 128
+"""The faster of two answers, since one may meet a stall, that are long enough to show a speed."""
 LATEST = ":latest"
 """What Ollama adds to a model's name that has no tag."""
 
@@ -80,11 +82,21 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Anew:
+    """A whole answer that nobody can have kept: its tokens by the engine's count, and what it took."""
+
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class OneToken:
-    """What a whole answer of one token to a prompt takes, as median of ONE_TOKEN_ASKS. `prompt`: its name."""
+    """What a whole answer of one token to a prompt that no cache has takes, as median of ONE_TOKEN_ASKS. `prompt`: its name;
+    `anew`: a longer answer to such a prompt, None: without a count of its tokens."""
 
     prompt: str
     ms: float
+    anew: Anew | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,7 @@ class Engine(Counting, Protocol):
         """Send each prompt `runs` times, one request at a time. Raises PlanError, PeerError, RecordError, InstrumentError."""
 
     def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:
-        """How long an answer of one token takes; None: it gave none."""
+        """How long an answer of one token takes, and a longer one; None: it gave none."""
 
     def facts(self, model: str) -> EngineFacts | None:
         """The engine by its own account; None: unknown."""
@@ -259,17 +271,25 @@ class LiveEngine:
 
     def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:
         """See Engine. The prompt begins unlike any before it, so that no cache makes it short."""
-        plan, times = self._plan(prepared.model), []
+        plan = self._plan(prepared.model)
         with open_probe(plan, self.url, read_key(plan.target, os.environ)) as probe:
-            for _ in range(ONE_TOKEN_ASKS):
+
+            def asked(tokens: int) -> Anew:
                 text = "\n".join(filter(None, (secrets.token_hex(8), prompt.system, prompt.text)))
                 begun = time.monotonic_ns()
-                try:
-                    probe.try_out(generation_of(plan, prepared.model, text, 1))
-                except PeerError:
-                    return None
-                times.append(time.monotonic_ns() - begun)
-        return OneToken(prompt.name, statistics.median(times) / NS_PER_MS)
+                reply = probe.try_out(generation_of(plan, prepared.model, text, tokens))
+                return Anew(reply.output_tokens or 0, (time.monotonic_ns() - begun) / NS_PER_MS)
+
+            try:
+                ms = statistics.median(asked(1).ms for _ in range(ONE_TOKEN_ASKS))
+            except PeerError:
+                return None
+            longer = list[Anew]()
+            with contextlib.suppress(PeerError):
+                longer += (asked(min(prompt.max_tokens, ANEW_TOKENS)) for _ in range(ANEW_ASKS))
+        counted = [one for one in longer if one.tokens > 1]
+        fastest = min(counted, key=lambda one: (one.ms - ms) / (one.tokens - 1), default=None)
+        return OneToken(prompt.name, ms, fastest)
 
     def planned(self, model: str, prompts: tuple[BenchPrompt, ...], runs: int, folder: Path) -> Plan:
         """The plan of its run, whose prompts file is written into `folder`: each prompt once, round after round."""

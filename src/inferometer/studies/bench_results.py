@@ -35,6 +35,7 @@ from inferometer.measure.generation_checks import (
     faster_later,
     held_back_ms,
     late_end_ms,
+    repeated,
     sooner_later,
 )
 from inferometer.measure.generations import Generation, generations, of_prompt
@@ -294,7 +295,7 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     for code in ("tokens_estimated", "durations_differ", "ttft_high", "speed_high"):
         if many := sum(code in one.warnings for one in found):
             remarks.append(Remark(code, {"number": many, "of": len(found)}))
-    remarks += [*_held_back(turn, found), *_unread_power(turn)]
+    remarks += [*_against_new(turn, found), *_unread_power(turn)]
     for at, prompt in enumerate(turn.prompts):
         remarks += _contradictions(prompt.name, of_prompt(found, at))
         fall = monotone_fall(_values(found, at, "speed"))
@@ -336,13 +337,17 @@ def _unread_power(turn: Turn) -> Iterable[Remark]:
     yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
 
 
-def _held_back(turn: Turn, found: Sequence[Generation]) -> Iterable[Remark]:
-    """Whether the first text came long after it could have."""
+def _against_new(turn: Turn, found: Sequence[Generation]) -> Iterable[Remark]:
+    """What answers to a new text show: whether the first text came long after it could have, or answers were kept."""
     if (alone := turn.one_token) is None:
         return
     mine = next((of_prompt(found, at) for at, one in enumerate(turn.prompts) if one.name == alone.prompt), ())
     if (ttft := held_back_ms(mine, alone.ms)) is not None:
         yield Remark("held_back", {"prompt": alone.prompt, "ttft": ttft, "one_token": alone.ms})
+    elif (new := alone.anew) is not None and (
+        times := repeated(mine, new.tokens - 1, new.ms - alone.ms)
+    ) is not None:
+        yield Remark("answers_repeated", {"prompt": alone.prompt, "times": times})
 
 
 def _contradictions(prompt: str, mine: Sequence[Generation]) -> Iterable[Remark]:

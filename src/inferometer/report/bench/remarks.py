@@ -65,6 +65,8 @@ SENTENCES: dict[str, str] = {
     "repeats answers that it keeps, or was still warming up",
     "held_back": "{prompt}: TTFT was {ttft} ms in the median, and a whole answer of one token took {one_token} ms: something "
     "between holds answers back, or the engine generates first what it does not send, and the speed is not the engine's",
+    "answers_repeated": "{prompt}: all runs were faster than an answer to a new text, {times} times as fast in the median: the "
+    "engine, or something before it, sends answers that it has kept from before",
     "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all, as in thermal drift",
     "prompts_cached": "by the engine's count, {number} of {of} prompts were mostly in its prefix cache: their TTFT is that of "
     "a repetition",
@@ -149,6 +151,7 @@ REASONS = {
     "early_text": "a pause after the first text",
     "faster_later": "all later runs far faster than the first",
     "held_back": "text that came long after the engine had generated it",
+    "answers_repeated": "answers far faster than one to a new text",
     "no_verdict": "the prefix tests allow none",
     "verdict_undecided": "the interval over the repetitions holds several verdicts",
     "early_stop": "answers far shorter than asked for",
