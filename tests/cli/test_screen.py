@@ -69,10 +69,10 @@ HOSTILE = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160), 0x200B,
 
 
 def test_a_servers_words_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Law: what is noted while a run goes on reaches the terminal without control characters, whoever wrote it; the breaks and
-    indents of our own lines stay."""
-    Screen(quiet=False).note(f"  one \x1b[2J{HOSTILE}model\n  two\tthree")
-    assert capsys.readouterr().err == "  one [2Jmodel\n  two three\n"
+    """Law: what is noted while a run goes on reaches the terminal without control characters, whoever wrote it; breaks and
+    indents stay, and only the first line begins at the edge."""
+    Screen(quiet=False).note(f"  one \x1b[2J{HOSTILE}model\n  two\tthree\nVALID")
+    assert capsys.readouterr().err == "  one [2Jmodel\n    two three\n  VALID\n"
 
 
 def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from inferometer.plan.slo import Slo
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.target import Sampling, Target
 from inferometer.plan.workload import LengthsWorkload, MixtureWorkload, PromptsWorkload, StandardWorkload
+from inferometer.printable import printable
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _json = st.recursive(
@@ -235,3 +236,19 @@ def test_a_missing_or_damaged_saved_plan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"schema": "inferometer/plan/1", "load": {"requests": 0}}')
     with pytest.raises(PlanError, match=r"load\.requests"):
         saved.read(tmp_path / "plan.json")
+
+
+def test_a_saved_plan_steers_no_terminal() -> None:
+    """Law: whatever a model is called, and a server may have named it, the file shows a terminal nothing unprintable, and is
+    read back the same."""
+    name = (
+        "".join(map(chr, [*range(1, 32), *range(127, 160), 0x200B, 0x202E, 0x2028, 0x2066, 0xFEFF, 0xE0041]))
+        + "m\u00e9\u6a21"
+    )
+    plan = build(
+        None, {"--url": "http://127.0.0.1:1", "--model": name, "--concurrency": "1", "--requests": "1"}
+    )
+    text = saved.to_json(plan).decode()
+    assert all(one == "\n" or printable(one) == one for one in text)
+    assert "m\u00e9\u6a21" in text
+    assert json.loads(text)["target"]["model"] == name

@@ -44,9 +44,10 @@ class Screen:
         self._next_plain = 0.0
 
     def note(self, text: str) -> None:
-        """See Ui."""
+        """See Ui. Further lines are indented, or a model's name could hold what looks like a line of ours."""
         if not self._quiet:
-            self._say(("\r\x1b[2K" if self._live else "") + printable_lines(text) + "\n")
+            lines = printable_lines(text).replace("\n", "\n  ")
+            self._say(("\r\x1b[2K" if self._live else "") + lines + "\n")
 
     def watch(self, phase: Phase, progress_now: Progress, total: int | None) -> None:
         """See Ui."""

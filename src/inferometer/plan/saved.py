@@ -1,8 +1,8 @@
 """The plan on disk: `plan.json`, resolved, canonical and hashed.
 
-Canonical means: UTF-8, keys sorted, two spaces a level, one newline at the end. The hash is SHA-256 over exactly those bytes,
-so `sha256sum plan.json` shows it too. A saved plan given as a plan file resolves to the same bytes and the same hash; one of
-version 1 resolves to the bytes of this version.
+Canonical means: UTF-8, keys sorted, two spaces a level, unprintable characters escaped, one newline at the end. The hash is
+SHA-256 over exactly those bytes, so `sha256sum plan.json` shows it too. A saved plan given as a plan file resolves to the same
+bytes and the same hash; one of version 1 resolves to the bytes of this version.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from inferometer.plan.document import MOST_BYTES
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part, Values
 from inferometer.plan.schema import READABLE, Plan
+from inferometer.printable import printable_json
 
 
 def resolved(plan: Plan) -> Values:
@@ -36,7 +37,7 @@ def part_values(part: BaseModel) -> Values:
 def to_json(plan: Plan) -> bytes:
     """The canonical bytes of `plan.json`."""
     text = json.dumps(resolved(plan), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    return printable_json((text + "\n").encode())
 
 
 def plan_hash(plan: Plan) -> str:
