@@ -37,7 +37,6 @@ SHORT_SHARE = 0.5
 SHORT_SAMPLES = 2
 CONTRADICTIONS = (
     "cached_impossible",
-    "cached_over_prompt",
     "cached_but_slow",
     "uncached_but_fast",
     "prefix_tests_differ",

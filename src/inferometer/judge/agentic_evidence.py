@@ -3,7 +3,6 @@
 | remark                 | when                                                                                              |
 | ---------------------- | ------------------------------------------------------------------------------------------------- |
 | `cached_impossible`    | a tenth or more of `cold` or `cold-prefix` is said to be cached, whose texts are new                |
-| `cached_over_prompt`   | more tokens are said to be cached than the prompt has                                             |
 | `cached_but_slow`      | a tenth or more is said to be cached, and less than half of the time for it was saved             |
 | `uncached_but_fast`    | much more time was saved than the cached share explains: by the clock, the verdict would be better |
 | `prefix_tests_differ`  | one prefix test alone would be `yes` and another `no`                                             |
@@ -70,9 +69,6 @@ def _impossible(samples: Sequence[AgenticSample]) -> Iterable[Remark]:
         share = mean_known(one.cached_share for one in samples if one.phase == phase)
         if share is not None and share >= PARTIAL_SHARE:
             yield Remark("cached_impossible", {"phase": phase, "share": share})
-    over = sum(one.cached_share is not None and one.cached_share > 1 for one in samples)
-    if over:
-        yield Remark("cached_over_prompt", {"number": over, "of": len(samples)})
 
 
 def _against_the_clock(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> Iterable[Remark]:

@@ -106,7 +106,6 @@ SENTENCES: dict[str, str] = {
     "restart_not_healthy": "the engine was not healthy {seconds} s after its restart began",
     "cached_impossible": "the engine reports {share} of the prompt of {phase} as cached, whose text is new: its count is "
     "wrong, or these prompts were sent before",
-    "cached_over_prompt": "the engine reports more cached tokens than prompt tokens in {number} of {of} answers",
     "cached_but_slow": "the engine reports {share} cached in {phase}, yet TTFT is {ratio} of that without the cache: its count "
     "is wrong, or reading prompts is only a small part of TTFT here",
     "uncached_but_fast": "the engine reports {share} cached, yet TTFT is only {ratio} of that of the cold phases: its count "
@@ -158,7 +157,6 @@ REASONS = {
     "memory_pressure": "memory was swapped out",
     "duplicate_processes": "the engine ran more than once",
     "cached_impossible": "new text reported as cached",
-    "cached_over_prompt": "more tokens reported as cached than sent",
     "cached_but_slow": "reported as cached, yet slow",
     "uncached_but_fast": "reported as not cached, yet fast",
     "prefix_tests_differ": "one prefix test says yes and another no",
