@@ -219,6 +219,18 @@ def test_means_that_the_others_could_have_moved_are_not_judged(run: Run, others:
     assert (check.status, check.value, check.facts["side"]) == ("note", None, "others")
 
 
+@pytest.mark.parametrize("factor", [0.0, -1.0, -1e6])
+def test_a_sum_that_no_durations_have_gives_no_mean(run: Run, factor: float) -> None:
+    """Law: a server whose sum of TTFT stands still or falls said nothing of it, and no time is put down to the way there."""
+    plan, _, record = run()
+    told = server(record)
+    grown = told.histograms["ttft"]
+    fallen = Grown(grown.times, grown.counts, grown.sums * factor, grown.buckets, grown.les)
+    told = replace(told, histograms={"ttft": fallen})
+    seen = found(plan, record, told)
+    assert (seen["ttft"].status, seen["tokens"].status) == ("na", "pass")
+
+
 @pytest.mark.parametrize("first_last", [(5, None), (0, -10)])
 def test_scrapes_that_do_not_enclose_the_load_decide_nothing(
     run: Run, first_last: tuple[int, int | None]

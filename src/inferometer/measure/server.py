@@ -307,15 +307,14 @@ def _grown(scraped: Sequence[Translated], term: str) -> list[Grown]:
 
 
 def _mean_s(increments: Sequence[Grown], begin: int) -> tuple[float, float] | None:
-    """Observations and their sum in s, added since `begin`."""
+    """Observations and their sum in s, added since `begin`; None also of a sum below zero, which is none of durations."""
     bases = [_base(one.times, begin) for one in increments]
     if not increments or any(base is None for base in bases):
         return None
     pairs = list(zip(increments, bases, strict=True))
-    return (
-        float(sum(one.counts[-1] - one.counts[base] for one, base in pairs)),
-        float(sum(one.sums[-1] - one.sums[base] for one, base in pairs)),
-    )
+    count = float(sum(one.counts[-1] - one.counts[base] for one, base in pairs))
+    total = float(sum(one.sums[-1] - one.sums[base] for one, base in pairs))
+    return (count, total) if total >= 0 else None
 
 
 def _timed(scraped: Sequence[Translated], term: str, begin: int) -> Timed | None:
@@ -365,6 +364,8 @@ def _whole(scraped: Sequence[Translated], record: Record, *, streamed: bool) -> 
 
     first_tokens = _grown(scraped, "ttft")
     ttft = _mean_s(first_tokens, begin) if enclosed("ttft") else None
+    if ttft is not None and ttft[1] <= 0:
+        ttft = None  # a first token takes time
     prompt, generation = (
         _added(scraped, term, begin) if enclosed(term) else None
         for term in ("prompt_tokens", "generation_tokens")
