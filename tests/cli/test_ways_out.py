@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,18 @@ import os, signal
 from inferometer.cli import app, main
 app.run = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)
 main.main([])
+"""
+SIGNALLED_AFTERWARDS = """
+import atexit, os, sys
+from inferometer.cli import app, main
+number = int(sys.argv.pop())
+app.run = lambda arguments: 4
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=number):
+        kill(pid, number)
+last = Last()
+atexit.register(os.kill, os.getpid(), number)
+main.main()
 """
 
 
@@ -74,6 +87,14 @@ def test_sigterm_is_an_interruption_at_any_time() -> None:
     """Also where no load is running: the exit code is Ctrl-C's."""
     done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, timeout=120, check=False)
     assert done.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_no_signal_changes_how_a_command_has_ended(number: signal.Signals) -> None:
+    """Law: the second of two, while the interpreter ends, leaves the exit code and says nothing."""
+    words = [sys.executable, "-c", SIGNALLED_AFTERWARDS, str(int(number))]
+    done = subprocess.run(words, capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (4, b"")
 
 
 def test_a_plan_of_another_run_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

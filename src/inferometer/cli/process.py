@@ -33,6 +33,16 @@ def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
         return run(arguments)
     except KeyboardInterrupt:  # before the command's own handling, or after it
         return 130
+    finally:
+        if own_outputs:
+            _settle()
+
+
+def _settle() -> None:
+    """From here on no signal changes the exit code: the command is over, and only the interpreter has still to end. While it
+    does, it gives signals back to the system, which would end the process by the second of two."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Pipe(io.FileIO):
