@@ -23,6 +23,16 @@ from inferometer.cli import app, main
 app.run = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)
 main.main([])
 """
+REFUSED_LATE = """
+from inferometer.cli import app, main
+from inferometer.errors import PlanError, Problem
+def refuse(*_, **__):
+    wrong = PlanError([Problem("load", "takes too long")])
+    wrong.add_note("`inferometer recover` goes on")
+    raise wrong
+app.group.main = refuse
+main.main([])
+"""
 SIGNALLED_AFTERWARDS = """
 import atexit, os, sys
 from inferometer.cli import app, main
@@ -97,6 +107,16 @@ def test_no_signal_changes_how_a_command_has_ended(number: signal.Signals) -> No
     assert (done.returncode, done.stderr) == (4, b"")
 
 
+def test_a_plan_that_fails_late_tells_how_to_go_on() -> None:
+    """Law: what was measured until then is not only there, but named, whatever ended it."""
+    done = subprocess.run([sys.executable, "-c", REFUSED_LATE], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines()[1:] == [
+        "  load: takes too long",
+        "`inferometer recover` goes on",
+    ]
+
+
 def test_a_plan_of_another_run_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """run.json holds the hash of the plan: a report would else mix two runs."""
     _changed(folder / "plan.json", "workload", "seed", value=43)
@@ -151,6 +171,10 @@ def test_recover_leaves_the_reports_of_a_run_without_a_journal(folder: Path) -> 
         ("rerun", ("engine", "settings", "max_batch"), -1),
         ("rerun", ("engine", "settings", "step_per_request_ns"), "x"),
         ("rerun", ("engine", "settings"), {"colour": "red"}),
+        ("rerun", ("engine", "settings", "kv_read_per_token_ns"), 1e308),
+        ("rerun", ("engine", "settings", "load_ns"), 10**400),
+        ("rerun", ("engine", "client", "late_ns"), 1e15),
+        ("rerun", ("engine", "client", "reaction_ns"), -1),
         ("report", ("calibration",), {"status": 7}),
         ("report", ("calibration",), {"status": "found"}),
         ("report", ("calibration",), {"status": "found", "rungs": [7]}),

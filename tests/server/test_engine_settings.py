@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import pytest
 
 from inferometer.errors import PlanError
-from inferometer.server.engine.settings import FIELDS, Settings, changed
+from inferometer.server.engine.costs import Work, duration
+from inferometer.server.engine.noise import LONGEST_NS, PROBABILITIES
+from inferometer.server.engine.settings import FIELDS, LARGEST, Settings, changed
 from inferometer.server.presets import PRESETS
 
 DOCS = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
@@ -70,12 +74,37 @@ def test_all_mistakes_are_told_at_once() -> None:
         {"preemption": "prayer"},
         {"cold_factor": 0.5},
         {"noise": "1ms,2ms"},
+        {"noise": ",".join(["0s"] * 13 + ["86401s"])},
+        {"prefill_per_token_ns": 1e308},
+        {"load_ns": 86_401e9},
+        {"cold_factor": 1e308},
+        {"jitter_load": 1e308},
     ],
 )
 def test_settings_that_make_no_engine_are_refused(wrong: dict[str, Any]) -> None:
     """Time must pass at every step, and no duration may be negative."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Settings(**wrong)
+
+
+def test_no_settings_make_an_iteration_that_takes_no_number() -> None:
+    """Law: with every cost at its limit, the largest batch of the longest prompts takes a finite time: a run folder's settings
+    are a stranger's words."""
+    noise = ",".join(["86400s"] * len(PROBABILITIES))
+    costs: dict[str, Any] = {name: LONGEST_NS for name in FIELDS.values() if name.endswith("_ns")}
+    for on_engine in (False, True):
+        extreme = Settings(
+            **costs,
+            noise=noise,
+            draft_tokens=LARGEST,
+            output_check_tokens=1,
+            cold_factor=LARGEST,
+            jitter=0.9,
+            checks_on_engine=on_engine,
+        )
+        work: Work[int] = Work(LARGEST, LARGEST**2, LARGEST, [], LARGEST**2, LARGEST**3, LARGEST)
+        work.chunks.append((cast(Any, None), 1))
+        assert math.isfinite(duration(extreme, work, Random(1)) * extreme.cold_factor)
 
 
 def test_the_page_explains_every_setting_with_its_default() -> None:

@@ -20,7 +20,7 @@ from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
 from inferometer.server.openai import Ask
 from inferometer.simulation.client import PERFECT, ClientModel
-from inferometer.simulation.driver import Driver, Server
+from inferometer.simulation.driver import LONGEST_NS, Driver, Server
 from inferometer.simulation.generation import opener
 
 Rows = list[dict[str, Any]]
@@ -48,6 +48,7 @@ def play(tmp_path: Path) -> Play:
         drain_ns: int = FAR_NS,
         heard: Callable[[], int | None] = lambda: None,
         client: ClientModel = PERFECT,
+        longest_ns: int = LONGEST_NS,
     ) -> Rows:
         here = tmp_path / str(next(count))
         here.mkdir()
@@ -70,7 +71,14 @@ def play(tmp_path: Path) -> Play:
             lambda hit, _: Ask("chat", True, True, *lengths[hit.row]),
         )
         driver = Driver(
-            server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard, client=client, seed=5
+            server,
+            journal,
+            timeout_ns=timeout_ns,
+            drain_ns=drain_ns,
+            heard=heard,
+            client=client,
+            seed=5,
+            longest_ns=longest_ns,
         )
         driver.run(Phase.MEASURE, share, duration_ns=duration_ns, again=again)
         journal.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +13,17 @@ import pytest
 from procedures.driving import Silent
 
 from inferometer.errors import PlanError
+from inferometer.journal.schema import PULSE
+from inferometer.journal.seal import read_stream
 from inferometer.measure.event_waits import event_waits
 from inferometer.plan.schema import Plan
 from inferometer.report.checks import sentence
 from inferometer.run.simulate import simulate
-from inferometer.simulation.client import ClientModel, client
+from inferometer.server.engine.noise import LONGEST_NS
+from inferometer.simulation.client import KEYS, ClientModel, client
+from inferometer.simulation.driver import FLUSH_ROWS, PULSE_NS
 from inferometer.simulation.engine import choose
+from inferometer.units import NS_PER_S
 
 Rows = list[dict[str, Any]]
 Play = Callable[..., Rows]
@@ -134,3 +140,21 @@ def test_what_is_no_time_of_a_client_is_refused() -> None:
         "--client read_lag=-1ms",
         "--client speed=2ms",
     ]
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, math.inf, LONGEST_NS + 1, 10**400])
+@pytest.mark.parametrize("name", KEYS.values())
+def test_a_client_takes_from_no_time_to_a_day(name: str, wrong: float) -> None:
+    """Law: whoever names the time, a user or a run folder."""
+    with pytest.raises(ValueError, match=name):
+        ClientModel(**{name: wrong})
+    assert getattr(ClientModel(**{name: LONGEST_NS}), name) == LONGEST_NS
+
+
+def test_a_load_that_does_not_end_is_given_up_in_bounded_memory(play: Play, tmp_path: Path) -> None:
+    """Law: no phase outlasts its limit of virtual time, and pulses are written as they come."""
+    reaction_ns, longest_ns = 50 * 60 * NS_PER_S, 2 * 3_600 * NS_PER_S
+    with pytest.raises(PlanError, match=r"more than 0\.083.* days of virtual time"):
+        play([(5, 2)] * 4, client=ClientModel(reaction_ns=reaction_ns), longest_ns=longest_ns)
+    written = read_stream(tmp_path / "0" / "pulse-0.arrows", PULSE).num_rows
+    assert longest_ns // PULSE_NS - FLUSH_ROWS <= written < longest_ns // PULSE_NS

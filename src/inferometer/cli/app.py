@@ -122,6 +122,8 @@ def _reported(wrong: InferometerError) -> int:
     fault = machine_fault(wrong)
     if fault is None and isinstance(wrong, PlanError):
         _list(wrong)
+        for note in _notes(wrong):
+            tell(note)
         return wrong.exit_code
     tell("; ".join((str(fault or wrong), *_notes(wrong))))
     return 130 if isinstance(wrong.__cause__, KeyboardInterrupt) else (fault or wrong).exit_code

@@ -20,17 +20,22 @@ from dataclasses import dataclass
 from random import Random
 
 from inferometer.errors import PlanError, Problem
-from inferometer.server.engine.settings import time_ns
+from inferometer.server.engine.settings import check_range, time_ns
 
 
 @dataclass(frozen=True, slots=True)
 class ClientModel:
-    """Means and constants in ns, see above. The reaction is one machine's (docs/simulation.md)."""
+    """Means and constants in ns, see above. The reaction is one machine's (docs/simulation.md). Raises ValueError for a time
+    below 0, or of more than a day."""
 
     late_ns: float = 0.0
     read_lag_ns: float = 0.0
     reaction_ns: float = 220_000.0
     reaction_per_slot_ns: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check_range(field.name, getattr(self, field.name))
 
     @property
     def takes_time(self) -> bool:
@@ -68,4 +73,7 @@ def client(words: Sequence[str]) -> ClientModel:
             problems.append(Problem(f"--client {word}", str(error)))
     if problems:
         raise PlanError(problems)
-    return ClientModel(**values)
+    try:
+        return ClientModel(**values)
+    except ValueError as error:
+        raise PlanError([Problem("--client", str(error))]) from error

@@ -29,6 +29,7 @@ from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.share import Share
 from inferometer.engines.dialect import Dialect
+from inferometer.errors import PlanError, Problem
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission
@@ -36,6 +37,7 @@ from inferometer.server.openai import ApiError, Ask, queue_full
 from inferometer.server.options import Options
 from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.generation import Generation, Open
+from inferometer.units import NS_PER_S
 
 START_NS = 1_000_000_000
 """When virtual time begins: not 0, which in a record means that something did not happen."""
@@ -43,12 +45,22 @@ PAUSE_NS = 20_000_000
 """Between warm-up and measurement."""
 PULSE_NS = 250_000_000
 FLUSH_ROWS = 2048
+LONGEST_NS = 30 * 86_400 * NS_PER_S
+"""Of a phase. A closed loop's end depends on the engine and the client, and each of its pulses costs time and space."""
 REFUSAL_NS = 1_000_000
 """A refused request holds its slot for this long: it takes no time, and a closed loop would never get past it."""
 LOOK_EVERY = 4096
 """Turns of the loop between two looks at the one who watches."""
 SCATTER = 61
 """How far apart two answers start in the passage, as in server/http.py."""
+
+
+def _too_long(longest_ns: int) -> str:
+    days = longest_ns / (86_400 * NS_PER_S)
+    return (
+        f"takes more than {days:g} days of virtual time, the most that is simulated: give fewer requests, or an engine and a "
+        "client that take less time"
+    )
 
 
 class Engine(Protocol):
@@ -91,7 +103,7 @@ class Server:
 
 class Driver:
     """Runs phases, one after the other. `offset_ns`: wall clock minus virtual time, for the pulses. `client`: how much time the
-    client takes; its chances are drawn from `seed`.
+    client takes; its chances are drawn from `seed`. `longest_ns`: of a phase.
 
     `heard` gives the time to drain (ns) when somebody has asked to stop, else None; `watch` is told the totals now and then.
     """
@@ -106,12 +118,14 @@ class Driver:
         offset_ns: int = 0,
         client: ClientModel = PERFECT,
         seed: int = 0,
+        longest_ns: int = LONGEST_NS,
         heard: Callable[[], int | None] = lambda: None,
         watch: Callable[[int, Progress], None] = lambda *_: None,
     ) -> None:
         self._server, self._engine, self._journal = server, server.engine, journal
         self._timeout_ns, self._drain_ns, self._offset_ns = timeout_ns, drain_ns, offset_ns
         self._heard, self._watch = heard, watch
+        self._longest_ns = longest_ns
         self._client, self._draw = client, Random(f"client {seed}")  # noqa: S311 - chances of a model
         self._held: deque[tuple[int, Hit]] = deque()  # due, and to be sent at these instants
         self._unread: list[tuple[Generation, int, int, int]] = []  # tokens, how it stands then, instant
@@ -125,11 +139,13 @@ class Driver:
         self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
         self._in_flight = self._sent = self._ok = self._failed = self._events = self._led = 0
         self._next_pulse = self.now
+        self._pulses = 0
         self._duration = 0
         self._drain_by: int | None = None
 
     def run(self, phase: int, share: Share, *, duration_ns: int = 0, again: bool = False) -> None:
-        """A phase from its start, which is now, to its end. See Share.pacer for the times."""
+        """A phase from its start, which is now, to its end. See Share.pacer for the times. Raises PlanError where it has none
+        within the longest that a phase may take."""
         self._phase, self._reaction, self._share = phase, self._client.reaction(share.slots), share
         start = self._next_pulse = self.now
         self._pacer = pacer = share.pacer(start, duration_ns, again=again)
@@ -149,6 +165,8 @@ class Driver:
             if turns % LOOK_EVERY == 0:
                 self._look()
             self.now = self._next_instant()
+            if self.now - start > self._longest_ns:
+                raise PlanError([Problem("load", _too_long(self._longest_ns))])
         self._pulse()
         self._journal.flush()
         self._watch(phase, self._progress())
@@ -333,3 +351,6 @@ class Driver:
         self._journal.add_pulse(
             self.now, 0, None, 0, 0, 0, 0, self._offset_ns, self._in_flight, self._sent, ended, self._events
         )
+        self._pulses += 1
+        if self._pulses % FLUSH_ROWS == 0:
+            self._journal.flush()

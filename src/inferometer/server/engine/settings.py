@@ -8,13 +8,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.server.engine.noise import quantiles
+from inferometer.server.engine.noise import LONGEST_NS, quantiles
 from inferometer.server.http_reply import JsonObject
 
 INPUT_GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "refusal_share")
@@ -26,7 +25,7 @@ Guards = bool | Literal["input", "output"]
 POLICIES = ("fcfs", "priority")
 PREEMPTIONS = ("recompute", "swap")
 LARGEST = (1 << 31) - 1
-"""Of a setting that is a whole number. Products of two fit into what JSON's readers take."""
+"""Of a setting that is no time. Products of two whole numbers fit into what JSON's readers take."""
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"([0-9.eE+-]+)\s*(ns|us|ms|s)")
 _BOOLS = {
@@ -88,9 +87,7 @@ class Settings:
             value = getattr(self, field.name)
             if isinstance(value, str):
                 continue
-            most = LARGEST if field.type == "int" else sys.float_info.max
-            if not 0 <= value <= most:  # compared only: an int may be too large for a float
-                raise ValueError(f"{field.name} must be a number from 0 to {most:.10g}")
+            check_range(field.name, value)
         if self.step_base_ns < 1:
             raise ValueError(
                 "step_base_ns must be at least 1: a step that takes no time never lets time pass"
@@ -135,6 +132,14 @@ class Settings:
     def capacity_tokens(self) -> int:
         """The longest prompt and answer together that the KV cache can hold."""
         return self.kv_blocks * self.block_tokens - self.draft_tokens
+
+
+def check_range(name: str, value: float) -> None:
+    """Check a number against the limit of its kind. Raises ValueError."""
+    most = LONGEST_NS if name.endswith("_ns") else LARGEST
+    if not 0 <= value <= most:  # compared only: an int may be too large for a float
+        limit = f"{most:.0f} ns (a day)" if name.endswith("_ns") else f"{most}"
+        raise ValueError(f"{name} must be a number from 0 to {limit}")
 
 
 FIELDS = {field.name.removesuffix("_ns"): field.name for field in dataclasses.fields(Settings)}
