@@ -93,6 +93,30 @@ def test_a_result_that_a_full_disk_cuts_off_is_no_success(asked: list[str], simu
     assert b"standard output: the disk is full" in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("asked", "redirected", "code"),
+    [
+        ("--help", ">/dev/full", 71),
+        ("workload show", ">/dev/full", 71),
+        ("report", ">/dev/full 2>/dev/full", 71),
+        ("no-such-command", "2>/dev/full", 2),
+        ("report", "2>/dev/full", 4),
+    ],
+)
+def test_a_full_disk_under_an_output_leaves_a_documented_code(
+    asked: str, redirected: str, code: int, simulated: Path
+) -> None:
+    """Law: also where what was said is so little that it is written last, and where the words about it find no place."""
+    rest = "" if asked.startswith("-") else f'"{simulated}"'
+    script = f'"{sys.executable}" -c "{START}" {asked} {rest} {redirected}'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=120, check=False)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    if "2>" not in redirected:
+        assert done.stderr.count(b"the disk is full") == 1
+
+
 def test_sigterm_is_an_interruption_at_any_time() -> None:
     """Also where no load is running: the exit code is Ctrl-C's."""
     done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, timeout=120, check=False)

@@ -30,12 +30,35 @@ def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
     try:
         from inferometer.cli.app import run
 
-        return run(arguments)
+        code = run(arguments)
     except KeyboardInterrupt:  # before the command's own handling, or after it
-        return 130
-    finally:
-        if own_outputs:
-            _settle()
+        code = 130
+    if own_outputs:
+        _settle()
+        code = _written(code)
+    return code
+
+
+def _written(code: int) -> int:
+    """The exit code, once all that was said is written: 71 where the disk under standard output takes no more. What standard
+    error lacks changes nothing. Otherwise the interpreter would try, and end with a traceback and a code of its own."""
+    from inferometer.cli.outlet import tell, without_output
+    from inferometer.errors import MachineError
+
+    try:
+        sys.stdout.flush()
+    except OSError as cause:
+        try:
+            without_output(cause)
+        except MachineError as wrong:
+            if code != wrong.exit_code:  # it was not said yet
+                tell(str(wrong))
+            code = wrong.exit_code
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    return code
 
 
 def _settle() -> None:
