@@ -90,6 +90,18 @@ def test_a_log_that_is_a_link_or_a_pipe_is_not_written_to(tmp_path: Path) -> Non
     assert (tmp_path / "elsewhere").read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("target", ["nowhere/x", "link"])
+def test_a_link_to_nothing_is_called_one(target: str, tmp_path: Path) -> None:
+    """Law: neither a file that was never there, nor "too many levels" of what the user sees as one."""
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(OSError, match="link to nothing"):
+        read(tmp_path / "link")
+    with pytest.raises(OSError, match="is a link"):
+        append(tmp_path / "link", "x\n")
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        read(tmp_path / "none")
+
+
 @pytest.mark.parametrize("name", ["..", "../x", "runs/../../x", "/etc", "", "a\0b", "runs/.."])
 def test_no_name_of_a_document_leads_out_of_its_folder(name: str, tmp_path: Path) -> None:
     """Law: a run is named by where it lies within."""

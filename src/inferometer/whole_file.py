@@ -79,7 +79,13 @@ def append(path: Path, text: str) -> None:
     """Add to a file, which need not be there. Raises OSError, also where it is a link, soft or hard, or a pipe that
     nobody reads."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    with open(os.open(path, flags, 0o666), "a", encoding="utf-8", errors="replace") as file:
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as cause:
+        if cause.errno == errno.ELOOP and path.is_symlink():
+            raise OSError(errno.ELOOP, "is a link", str(path)) from cause
+        raise
+    with open(handle, "a", encoding="utf-8", errors="replace") as file:
         about = os.fstat(file.fileno())
         if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
             raise OSError(errno.EMLINK, "is a file elsewhere too, by a hard link", str(path))
@@ -87,5 +93,10 @@ def append(path: Path, text: str) -> None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """A pipe that nobody writes to would keep the process waiting before it could be seen for what it is."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    """A pipe that nobody writes to would keep the process waiting before it could be seen for what it is. Raises OSError."""
+    try:
+        return os.open(path, flags | os.O_NONBLOCK)
+    except OSError as cause:
+        if cause.errno in (errno.ENOENT, errno.ELOOP) and os.path.islink(path):
+            raise OSError(cause.errno, "is a link to nothing", path) from cause
+        raise

@@ -278,10 +278,13 @@ def test_torn_lines_beside_the_index_cost_themselves_and_nothing_else(torn: str,
     assert keeping.rebuild(path, [tmp_path], notes.append) == 11, "the new line is not glued to the torn one"
 
 
-def test_an_index_is_not_made_of_a_part_of_what_there_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("not-mounted/x")])
+def test_an_index_is_not_made_of_a_part_of_what_there_is(
+    place: Callable[[Path], None], tmp_path: Path
+) -> None:
     """Where the lines cannot be read at all, no index is left that would look whole to the next command."""
     path = tmp_path / "history.sqlite3"
-    lines.beside(path).mkdir()
+    place(lines.beside(path))
     for _ in range(2):
         with pytest.raises(RecordError, match=r"history\.jsonl: "):
             keeping.remember(path, [], [tmp_path], NOW, lambda text: None)

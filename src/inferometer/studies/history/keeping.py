@@ -11,6 +11,7 @@ What an index is made from is read before the index is: one that holds only a pa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -98,7 +99,8 @@ def renewed(index: Path, homes: Sequence[Path], now_ns: int, note: Note) -> int:
 def _found(index: Path, homes: Sequence[Path], note: Note) -> list[HistoryEntry]:
     """What there is, by time. A folder has the last word about its result: a line that repeats it is older, or a stranger's."""
     beside = lines.beside(index)
-    entries = lines.readable(beside, note) if beside.exists() else []
+    # A link to what is not there now, as on a disk that is not mounted, is no file without lines.
+    entries = lines.readable(beside, note) if os.path.lexists(beside) else []
     entries += (one for home in homes for one in results_in(home, index.parent, note))
     return sorted({one.key: one for one in entries}.values(), key=instant)
 
