@@ -566,6 +566,8 @@ def test_any_file_gives_a_plan_or_a_plan_error(tmp_path: Path, keys: dict[str, o
         ("http:///power", "host"),
         ("http://plug/a b", "percent-encoded"),
         ("http://plug/\x1b", "percent-encoded"),
+        ("http://pl\nug/", "line breaks"),
+        ("http://plug:80\t/", "line breaks"),
     ],
 )
 def test_a_meter_that_cannot_be_read_as_it_is_written_is_refused(meter: str, words: str) -> None:

@@ -34,6 +34,10 @@ def _meter(text: str) -> str:
         raise ValueError(
             "must hold no user or password, since a plan is saved: read the meter by command:COMMAND, such as curl -s -n URL"
         )
+    if any(
+        char in meter for char in "\t\r\n"
+    ):  # urlsplit drops them: another host than the one that is shown
+        raise ValueError("must hold no tabs and no line breaks")
     parts = urlsplit(meter)
     target = parts.path + parts.query
     if not parts.hostname or not parts.netloc.isascii() or parts.port == 0:
