@@ -98,6 +98,7 @@ def test_a_result_that_a_full_disk_cuts_off_is_no_success(asked: list[str], simu
     ("asked", "redirected", "code"),
     [
         ("--help", ">/dev/full", 71),
+        ("--version", ">/dev/full", 71),
         ("workload show", ">/dev/full", 71),
         ("report", ">/dev/full 2>/dev/full", 71),
         ("no-such-command", "2>/dev/full", 2),

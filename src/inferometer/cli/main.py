@@ -18,15 +18,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import inferometer
-
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point; never returns and never shows a traceback for a user's or a server's fault."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        print(f"inferometer {inferometer.__version__}")  # noqa: T201 - before any heavy import
-        sys.exit(0)
     from inferometer.cli.process import carry_out
 
     sys.exit(carry_out(arguments, own_outputs=argv is None))

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from inferometer import __version__
+
 
 def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
     """Carry out one command line; gives the exit code. SIGTERM ends it as Ctrl-C does, from here on, and so does SIGHUP, the
@@ -28,15 +30,22 @@ def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000)  # modules and tables are no garbage: looking for some costs a tenth of the start
     try:
-        from inferometer.cli.app import run
-
-        code = run(arguments)
+        code = _run(arguments)
     except KeyboardInterrupt:  # before the command's own handling, or after it
         code = 130
     if own_outputs:
         _settle()
         code = _written(code)
     return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if list(arguments) == ["--version"]:
+        print(f"inferometer {__version__}")  # noqa: T201 - before any heavy import
+        return 0
+    from inferometer.cli.app import run
+
+    return run(arguments)
 
 
 def _written(code: int) -> int:
