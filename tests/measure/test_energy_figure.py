@@ -3,6 +3,8 @@ interval or a reason."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 import pytest
@@ -64,6 +66,45 @@ def test_devices_of_one_scope_are_added_up() -> None:
     assert found.other_joules == pytest.approx(
         23_900
     )  # the trapezoid of the first second begins at half the power
+
+
+def plug(watts: Sequence[float], scope: Scope = "machine") -> tuple[PowerSeries, ...]:
+    """A wall meter's reading a second."""
+    return power_series(
+        [(at * S, [PowerReading("http", scope, "plug", watts=one)]) for at, one in enumerate(watts)]
+    )
+
+
+@given(
+    st.floats(0.5, 500),
+    st.lists(st.floats(1, 5), min_size=7, max_size=30),
+    st.data(),
+    st.sampled_from([1e3, 1e-3]),
+)
+def test_a_meter_that_changes_its_unit_has_no_energy(
+    watts: float, loads: list[float], data: st.DataObject, factor: float
+) -> None:
+    """Law: wherever some readings of a plug are in another unit, before the load or in it, a run has neither energy nor an idle
+    share."""
+    true = [watts * load for load in loads]
+    other = data.draw(st.sets(st.integers(0, len(true) - 1), min_size=1, max_size=len(true) - 1))
+    if max(true) < 5 * min(true) * (1 - 1e-9):
+        shown = plug([one * factor if at in other else one for at, one in enumerate(true)])
+        found = energy_figure(shown, 3 * S, (len(true) - 2) * S, baseline=(0, 2 * S))
+        assert (found.joules, found.idle_w, found.reason, found.valid) == (None, None, "unit_changes", False)
+
+
+@given(st.lists(st.floats(5, 700) | st.just(0.0), min_size=7, max_size=30))
+def test_no_step_of_a_load_is_taken_for_another_unit(watts: list[float]) -> None:
+    """Law: from 5 W to 700 W and back, and to 0, is a load."""
+    found = energy_figure(plug([*watts, 5.0]), 3 * S, 6 * S, baseline=(0, 2 * S))
+    assert found.reason != "unit_changes"
+
+
+def test_a_unit_that_a_library_defines_does_not_change() -> None:
+    """Law: an idle part of a chip draws a thousandth of what it draws under load."""
+    found = energy_figure(plug([0.004] * 3 + [40.0] * 6, "other"), 3 * S, 8 * S)
+    assert found.joules == pytest.approx(200)
 
 
 def test_scopes_meters_and_the_same_device_are_never_added_up() -> None:

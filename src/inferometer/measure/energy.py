@@ -20,6 +20,7 @@ within LARGEST_GAP_S: the smallest range in use lasts a minute at a kilowatt.
 | `implausible`   | a power is negative or over LARGEST_W, or the counter grew as fast as that                    |
 | `counter_stuck` | the counter never moved: no device draws nothing                                              |
 | `no_power`      | the power never was anything but 0                                                            |
+| `unit_changes`  | a wall meter's readings lie further apart than those of one machine in one unit (UNIT_SPREAD) |
 
 An energy is valid if no two neighbours of the samples used, those around b and e included, are more than LARGEST_GAP_S apart:
 between them the power is assumed, not known. Samples that are not finite, and those not later than one before, are left out.
@@ -43,8 +44,20 @@ WRAP_SLOPE, WRAP_LEAST_W = 10.0, 2e3
 """A decrease that as a wrap would be more than so many times as steep as any other step, and over so many watts, which no
 device with a counter that wraps draws, is a counter that began anew: adding its range would be energy that nobody spent."""
 
+UNIT_SPREAD = 200.0
+"""The largest power of one machine in one unit, by the smallest that is not 0, is less: a board that idles at 5 W and draws
+700 W has 140, a machine that holds it less. Between W and mW or kW lies a factor of 1000, of which 200 is left where the load
+quintuples meanwhile."""
+
 Reason = Literal[
-    "no_readings", "too_few", "not_covered", "counter_reset", "implausible", "counter_stuck", "no_power"
+    "no_readings",
+    "too_few",
+    "not_covered",
+    "counter_reset",
+    "implausible",
+    "counter_stuck",
+    "no_power",
+    "unit_changes",
 ]
 
 
@@ -147,6 +160,13 @@ def counted_course(
     if not steps.any():
         return "counter_stuck"
     return Course(t_s, _cumulated(steps))
+
+
+def in_one_unit(watts: Floats) -> bool:
+    """Whether these can all be the power of one machine in one unit, whatever it did. Those that are not finite or 0 count for
+    nothing."""
+    there = watts[np.isfinite(watts) & (watts > 0)]
+    return not len(there) or bool(there.max() < UNIT_SPREAD * there.min())
 
 
 def _plausible(watts: Floats) -> bool:

@@ -46,6 +46,7 @@ NoFigure = Literal[
     "counter_stuck",
     "no_power",
     "implausible",
+    "unit_changes",
     "gap",
     "disagree",
 ]
@@ -182,6 +183,9 @@ def _power_method(series: Sequence[PowerSeries]) -> Method:
 def _span(one: PowerSeries, method: Method, begin_ns: int, end_ns: int) -> SpanEnergy:
     if method == "counter":
         return energy.counted(one.t_ns, one.joules, begin_ns, end_ns, one.wraps_at)
+    # The unit of other scopes is that of a library. All readings count: of two units neither is known to be watts.
+    if one.scope == "machine" and not energy.in_one_unit(one.watts):
+        return SpanEnergy(None, "unit_changes")
     means = method == "mean"
     return (energy.averaged if means else energy.integrated)(one.t_ns, one.watts, begin_ns, end_ns)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inferometer.documents.results import Axis, Series
 from inferometer.documents.summary import Summary
+from inferometer.measure.energy import UNIT_SPREAD
 from inferometer.measure.energy_figure import EnergyFigure
 from inferometer.measure.machine_figures import Accelerator, FailedMeter, MachineSeen
 from inferometer.measure.series import RunSeries
@@ -116,6 +117,7 @@ _REASONS = {
     "implausible": "a power is negative or over 1 MW, or its counter grew as fast as that",
     "disagree": "its counter and its power are far apart",
     "no_power": "all its readings are 0 W",
+    "unit_changes": f"its largest reading is {UNIT_SPREAD:g} or more times its smallest, as if its unit changed",
 }
 _WITHHELD = {
     "memory_unknown": "how long the load remembers is not known",
