@@ -258,6 +258,17 @@ def test_a_machine_was_not_slowed_down_only_if_each_part_says_so(there: set[str]
     assert found.throttled is (None if there - says else False)
 
 
+def test_accelerators_that_cannot_be_read_are_not_known_to_be_at_full_speed() -> None:
+    """Law: a library that hangs makes the machine's throttling unknown, whatever its processors say."""
+    failed = track("meter_failed", {5.0: 1.0, 15.0: 1.0}, meter="accelerators", code="timeout", words="x")
+    quiet = [IS_THERE["processors"], SAYS["processors"]]
+    assert machine_seen(machine(*quiet), BEGIN, END).throttled is False
+    found = machine_seen(machine(*quiet, failed), BEGIN, END)
+    assert (found.throttled, found.silent) == (None, ("accelerators",))
+    slow = track("accelerator_throttled", dict.fromkeys(ALWAYS, 1.0), device="0", reason="hw_thermal")
+    assert machine_seen(machine(*quiet, failed, slow), BEGIN, END).throttled
+
+
 def test_reasons_read_outside_of_the_span_say_nothing_of_it() -> None:
     """Law: an accelerator whose last word was before the load is not known to have been at full speed."""
     before = track("accelerator_throttled", {1.0: 0.0, 2.0: 0.0}, device="0", reason="hw_thermal")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from typing import get_args
 
+import pytest
 from power_play import played_amdsmi, played_nvml
 
 from inferometer.telemetry.accelerators import AcceleratorState, NoAccelerators, this_machines_accelerators
 from inferometer.telemetry.amd import AmdAccelerators
 from inferometer.telemetry.amd import throttle_reasons as amd_reasons
+from inferometer.telemetry.machines.exposition_text import Text
+from inferometer.telemetry.machines.meters import AcceleratorPart
 from inferometer.telemetry.nvidia import NvidiaAccelerators, throttle_reasons
-from inferometer.telemetry.power.readings import MeterFailed
+from inferometer.telemetry.power.nvml import NvmlMeter
+from inferometer.telemetry.power.readings import FailureCode, MeterFailed
 
 BRIEF_S = 1.0
 
@@ -52,8 +58,8 @@ def test_idle_and_clocks_that_were_set_are_not_throttling() -> None:
     assert throttle_reasons(1 << 33 | 4) == ("sw_power_cap", "unknown_0x200000000")
 
 
-def test_a_gpu_that_is_lost_is_unknown_and_does_not_raise() -> None:
-    """All its members are None, and the others are read on."""
+def test_a_gpu_that_is_lost_is_unknown_and_a_driver_that_hangs_is_a_reason() -> None:
+    """All its members are None, and the others are read on. A driver that hangs is a reason, within its limit of time."""
     played, library = played_nvml()
     states = NvidiaAccelerators(library, timeout_s=BRIEF_S)
     played.moments[0][0] = {key: {"error": 15} for key in played.moments[0][0]}
@@ -61,7 +67,8 @@ def test_a_gpu_that_is_lost_is_unknown_and_does_not_raise() -> None:
     assert lost == AcceleratorState("0", "nvidia")
     assert other.name == "Tesla P40"
     played.stopped = threading.Event()
-    assert states.read() == (AcceleratorState("0", "nvidia"), AcceleratorState("1", "nvidia"))
+    with pytest.raises(MeterFailed, match="has not answered"):
+        states.read()
     states.close()
     played.stopped.set()
 
@@ -103,3 +110,56 @@ def test_the_machine_has_the_accelerators_of_the_vendor_that_answers() -> None:
     assert isinstance(this_machines_accelerators([lambda: AmdAccelerators(library)]), NoAccelerators)
     assert this_machines_accelerators([absent]).read() == ()
     this_machines_accelerators().close()
+
+
+@pytest.mark.parametrize("code", [code for code in get_args(FailureCode) if code != "absent"])
+def test_a_vendor_whose_library_fails_is_not_a_vendor_without_accelerators(code: FailureCode) -> None:
+    """Law: without another one that answers, there may be some, and why they are not known is said."""
+
+    def broken() -> NvidiaAccelerators:
+        raise MeterFailed("nvml", code, "why")
+
+    _, library = played_amdsmi()
+    assert this_machines_accelerators([broken, lambda: AmdAccelerators(library)]).read()
+    with pytest.raises(MeterFailed, match="why"):
+        this_machines_accelerators([broken])
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_library_that_hangs_is_a_row_with_its_reason_and_left_alone(opened: bool) -> None:
+    """Law: at each reading, from its start or later, whoever asks and however often it is opened; one call waits."""
+    played, library = played_nvml()
+    part = AcceleratorPart(
+        lambda: this_machines_accelerators([lambda: NvidiaAccelerators(library, timeout_s=0.05)])
+    )
+    if opened:
+        part(Text())
+    played.stopped, before = threading.Event(), len(played.calls)
+    found = []
+    for _ in range(3):
+        text = Text()
+        part(text)
+        found += re.findall("meter_failed{(.*)} 1", str(text))
+    assert [re.findall('"(.*?)"', one)[:2] for one in found] == [["accelerators", "timeout"]] * 3
+    assert len(played.calls) == before + 1
+    with pytest.raises(MeterFailed, match="still hangs"):
+        NvmlMeter(library=library, timeout_s=0.05)
+    played.stopped.set()
+
+
+@pytest.mark.parametrize(
+    "failure", [MeterFailed("nvml", "vanished", "hunter2"), OSError("/home/alice/hunter2")]
+)
+def test_what_others_read_of_failing_accelerators_are_fixed_words(failure: Exception) -> None:
+    """Law: as of a meter; what the library said is told once."""
+
+    def broken() -> NvidiaAccelerators:
+        raise failure
+
+    told: list[str] = []
+    part, text = AcceleratorPart(broken, told.append), Text()
+    part(text)
+    part(text)
+    assert "hunter2" not in str(text)
+    assert "meter_failed" in str(text)
+    assert ["hunter2" in one for one in told] == [True]

@@ -518,19 +518,6 @@ def test_a_wall_meters_host_is_not_shown_to_others() -> None:
         assert power.labels["device"] == device
 
 
-def test_two_meters_of_one_kind_are_told_apart() -> None:
-    """Law: two wall meters are two meters."""
-    text = Text()
-    specs = [f"command:{sys.executable} -c 'print({watts})'" for watts in (10, 20)]
-    for part in opened(specs, Patience(20.0)):
-        part(text)
-    found = tracks_of(str(text))
-    assert {one.labels["meter"]: float(one.values[0]) for one in found.of("power")} == {
-        "command": 10.0,
-        "command#2": 20.0,
-    }
-
-
 QUICK = PowerReading("quick", "machine", "0", 5.0)
 SLOW = PowerReading("slow", "machine", "0", 7.0, 11.0, "counter", 99.0)
 

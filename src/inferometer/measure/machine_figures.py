@@ -7,6 +7,7 @@ from typing import Literal
 
 from inferometer.measure.energy import LARGEST_GAP_S
 from inferometer.measure.energy_figure import EnergyFigure
+from inferometer.telemetry.machines.terms import ACCELERATORS
 from inferometer.telemetry.machines.tracks import THIS_MACHINE
 
 THERMAL: tuple[Literal["nominal", "fair", "serious", "critical"], ...] = (
@@ -171,14 +172,16 @@ class MachineSeen:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Its parts that were read, but of which no reading in the measured phase, or in its last part, shows whether they were
-        slowed down."""
+        """Its parts of which no reading in the measured phase, or in its last part, shows whether they were slowed down: those
+        that were read, and accelerators that may be there, but could not be read."""
         partly = self.unread_s > LARGEST_GAP_S
         found = [
             f"accelerator {one.device}"
             for one in self.accelerators
             if one.throttled is None or (partly and not any(share for _, share in one.throttled))
         ]
+        if any(one.meter == ACCELERATORS for one in self.failed_meters):
+            found.append("accelerators")
         heat = self.heat
         says = heat is not None and (heat.throttles is not None or heat.speed_limit is not None)
         return (*found, *(["processors"] if self._has_processors and (partly or not says) else []))

@@ -46,12 +46,13 @@ class AcceleratorState(Reading, frozen=True):
 
 
 class Accelerators(Protocol):
-    """The accelerators of this machine. No method raises, and each returns within a limit of time."""
+    """The accelerators of this machine. Each method returns within a limit of time."""
 
     def read(self) -> tuple[AcceleratorState, ...]:
-        """All of them now, in the order of their numbers; empty: there are none."""
+        """All of them now, in the order of their numbers; empty: there are none. One that is lost has a state of which nothing
+        is known. Raises MeterFailed where none can be read, such as `timeout` for a library that hangs."""
         ...
 
     def close(self) -> None:
-        """Release what is held; more than once does no harm."""
+        """Release what is held; more than once does no harm. Never raises."""
         ...

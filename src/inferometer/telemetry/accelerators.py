@@ -26,16 +26,24 @@ class NoAccelerators:
 
 
 def this_machines_accelerators(vendors: Sequence[Callable[[], Accelerators]] = VENDORS) -> Accelerators:
-    """The accelerators of the first vendor that has any here; NoAccelerators if none has. Never raises.
+    """The accelerators of the first vendor that has any here; NoAccelerators if none has.
+
+    Raises MeterFailed if none was read, and one vendor's library failed for another reason than that there is nothing
+    (`absent`): there may be some.
 
     Apple's GPUs show neither memory nor clocks without privilege; theirs is the machine's memory.
     """
+    failures: list[MeterFailed] = []
     for vendor in vendors:
+        opened: Accelerators = NoAccelerators()
         try:
             opened = vendor()
-        except MeterFailed:
-            continue
-        if opened.read():
-            return opened
+            if opened.read():
+                return opened
+        except MeterFailed as failure:
+            failures.append(failure)
         opened.close()
+    told = [one for one in failures if one.code != "absent"]
+    if told:
+        raise told[0]
     return NoAccelerators()

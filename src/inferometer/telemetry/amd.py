@@ -38,16 +38,13 @@ class AmdAccelerators:
 
     def __init__(self, library: AmdSmi | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self._library = library or amdsmi.load()
-        self._call = BoundedCalls(amdsmi.NAME, timeout_s)
+        self._call = BoundedCalls(amdsmi.NAME, self._library, timeout_s)
         self._handles = self._call(lambda: amdsmi.started(self._library))
         self._open = True
 
     def read(self) -> tuple[AcceleratorState, ...]:
         """See Accelerators."""
-        try:
-            return self._call(lambda: tuple(self._state(*one) for one in enumerate(self._handles)))
-        except MeterFailed:
-            return tuple(AcceleratorState(str(number), "amd") for number in range(len(self._handles)))
+        return self._call(lambda: tuple(self._state(*one) for one in enumerate(self._handles)))
 
     def close(self) -> None:
         """See Accelerators."""

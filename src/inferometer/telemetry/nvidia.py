@@ -48,16 +48,13 @@ class NvidiaAccelerators:
 
     def __init__(self, library: Nvml | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self._library = library or nvml.load()
-        self._call = BoundedCalls(nvml.NAME, timeout_s)
+        self._call = BoundedCalls(nvml.NAME, self._library, timeout_s)
         self._handles = self._call(lambda: nvml.started(self._library))
         self._open = True
 
     def read(self) -> tuple[AcceleratorState, ...]:
         """See Accelerators."""
-        try:
-            return self._call(lambda: tuple(self._state(*one) for one in enumerate(self._handles)))
-        except MeterFailed:
-            return tuple(AcceleratorState(str(number), "nvidia") for number in range(len(self._handles)))
+        return self._call(lambda: tuple(self._state(*one) for one in enumerate(self._handles)))
 
     def close(self) -> None:
         """See Accelerators."""

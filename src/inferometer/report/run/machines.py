@@ -12,6 +12,7 @@ from inferometer.measure.machine_figures import Accelerator, FailedMeter, Machin
 from inferometer.measure.series import RunSeries
 from inferometer.report.charts import Chart
 from inferometer.report.figures import clean, figure, share
+from inferometer.telemetry.machines.terms import ACCELERATORS
 
 HEAD = ("Reading", "Value")
 LOW = 250
@@ -38,7 +39,7 @@ def figures(one: MachineSeen) -> list[tuple[str, str]]:
         *_processes(one),
         *(row for energy in one.energy for row in _energy(energy)),
         *_several_plugs(one),
-        *((f"Meter {clean(failed.meter)}: no reading", _why(failed)) for failed in one.failed_meters),
+        *((f"{_whose(failed)}: no reading", _why(failed)) for failed in one.failed_meters),
         *(("Left out", clean(words)) for words in one.left_out),
     ]
 
@@ -125,6 +126,10 @@ _WITHHELD = {
     "few_tokens": "too few tokens",
     "wide": "it would reach 0",
 }
+
+
+def _whose(failed: FailedMeter) -> str:
+    return "State of accelerators" if failed.meter == ACCELERATORS else f"Meter {clean(failed.meter)}"
 
 
 def _why(failed: FailedMeter) -> str:

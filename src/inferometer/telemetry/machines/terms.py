@@ -54,6 +54,8 @@ _COLDEST, _HOTTEST = -100.0, 250.0
 """Degrees Celsius. Sensors that are not connected show less, and no chip works beyond."""
 LARGEST = 1e18
 """Beyond it a number is one that an exporter writes where it has none."""
+ACCELERATORS = "accelerators"
+"""The `meter` of a failure to read the state of accelerators."""
 COUNTERS = frozenset(
     {
         "cpu_seconds", "stalled_seconds", "swapped_out", "cpu_throttles", "received", "sent", "process_cpu",

@@ -27,7 +27,7 @@ class AmdSmiMeter:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._library = library or amdsmi_library.load()
-        self._call = BoundedCalls(NAME, timeout_s)
+        self._call = BoundedCalls(NAME, self._library, timeout_s)
         handles = self._call(lambda: amdsmi_library.started(self._library))
         self._open = True
         try:

@@ -68,7 +68,7 @@ class IOReportMeter:
     name = NAME
 
     def __init__(self, channels: EnergyChannels | None = None, timeout_s: float = TIMEOUT_S) -> None:
-        self._call = BoundedCalls(NAME, timeout_s)
+        self._call = BoundedCalls(NAME, MacOSChannels, timeout_s)
         self._channels = channels or self._call(MacOSChannels)
 
     def read(self) -> tuple[PowerReading, ...]:

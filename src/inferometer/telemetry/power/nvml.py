@@ -25,7 +25,7 @@ class NvmlMeter:
         self, devices: Sequence[int] | None = None, library: Nvml | None = None, timeout_s: float = TIMEOUT_S
     ) -> None:
         self._library = library or nvml_library.load()
-        self._call = BoundedCalls(NAME, timeout_s)
+        self._call = BoundedCalls(NAME, self._library, timeout_s)
         handles = self._call(lambda: nvml_library.started(self._library))
         self._open = True
         try:
