@@ -181,12 +181,28 @@ def test_the_command_simulates_every_kind_of_request(api: str, stream: bool, tmp
     assert stream == (statuses["tokens_per_event"] == "pass")
 
 
+@pytest.mark.parametrize("command", [("simulate",), ("test", "ttft", "--simulate")])
+@pytest.mark.parametrize(
+    "flags",
+    [("--host-telemetry",), ("--host-telemetry-interval", "2"), ("--power", "rapl", "--power", "command:x")],
+)
+def test_readings_of_this_machine_are_refused(
+    command: tuple[str, ...], flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Law: a flag that a simulation cannot follow is refused by name, before anything is made."""
+    code, stdout, stderr = run(*command, *flags, out=tmp_path)
+    assert (code, stdout) == (2, "")
+    assert f"{flags[0]}: reads this machine" in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_plan_says_of_a_server_is_left_aside(tmp_path: Path) -> None:
-    """Nothing is asked at the URL, no key is read, and what was declared of that server is not said of the model."""
+    """Nothing is asked at the URL, no key or meter is read, and what was declared of that server is not said of the model."""
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         "target: {url: 'https://127.0.0.1:1', model: big, api_key_env: NOT_SET, tls_verify: false}\n"
         "load: {concurrency: 2, requests: 5, warmup: 0}\nsut: {accelerator: H100}\nworkload: {output_tokens: 3}\n"
+        "host_telemetry: {power: ['command:no-such-meter']}\n"
     )
     code, stdout, stderr = run("simulate", str(plan), "--json", out=tmp_path / "runs")
     summary = json.loads(stdout)

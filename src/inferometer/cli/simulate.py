@@ -13,7 +13,7 @@ from inferometer.cli.indexing import remembered
 from inferometer.cli.outlet import say, say_json
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.flags import FLAGS, Flag
+from inferometer.plan.flags import FLAGS, Flag, refuse_host_telemetry
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted"
 
@@ -26,7 +26,8 @@ EXAMPLES = (
 
 HELP = """\
 Execute a plan on a model of an engine, in virtual time: no server, no network, the same result each time. Settings of the
-server are ignored. The report says SIMULATED: nothing in it was measured.
+server are ignored, and so are readings of this machine that a plan asks for. The report says SIMULATED: nothing in it was
+measured.
 
 With --fit, fit the model to the engine that a run measured, and execute that run's plan on it. The files and the tokenizer
 that the plan names are listed first, and read only with --trust.
@@ -53,8 +54,10 @@ def _simulate(
         raise PlanError([Problem("--trust", "is about the plan of a run: it needs --fit")])
     from inferometer.plan.parse import build
 
+    flags = {flag.name: given[flag.parameter] for flag in FLAGS}
+    refuse_host_telemetry(flags)
     # Without the environment: the keys and files of a server that is not asked need not be there.
-    resolved = build(plan, {flag.name: given[flag.parameter] for flag in FLAGS})
+    resolved = build(plan, flags)
     from inferometer.cli.terminal import Screen, show
     from inferometer.run.simulate import simulate
     from inferometer.simulation.client import client as client_of
@@ -112,11 +115,12 @@ _ASKED = ("target.model", "target.api", "target.stream", "target.extra_body", "t
 
 
 def _of_a_server(flag: Flag) -> bool:
-    """Whether a flag is about a server, which is not there: it is taken, for plans are shared, and left aside."""
+    """Whether a flag is about a server, which is not there: it is taken, for plans are shared, and left aside; or about this
+    machine: it is refused in words."""
     part = flag.key.partition(".")[0]
     if flag.key == "instrument.keep_text":
         return False
-    return part in ("sut", "server_metrics", "declared", "instrument") or (
+    return part in ("sut", "server_metrics", "declared", "instrument", "host_telemetry") or (
         part == "target" and flag.key not in _ASKED
     )
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from inferometer.errors import Problem
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.declarations import declare
 from inferometer.plan.part import Group, Option, Values
 from inferometer.plan.schema import Plan
@@ -208,6 +208,18 @@ def overridden(flag: Flag, value: object) -> list[str]:
     every = {key for one in KINDS.values() for key in one.model_fields}
     lacking = every - KINDS[kind].model_fields.keys()
     return [*flag.drops, *(f"workload.{key}" for key in sorted(lacking | set(_OF_ANOTHER)))]
+
+
+def refuse_host_telemetry(given: Mapping[str, object]) -> None:
+    """Raises PlanError for flags of a simulation that read this machine, which is no part of what is simulated. The keys of a
+    plan, which is shared, are left aside."""
+    problems = [
+        Problem(name, "reads this machine, and a simulation measures none: leave it out")
+        for name, value in given.items()
+        if value and BY_NAME[name].key.startswith("host_telemetry.")
+    ]
+    if problems:
+        raise PlanError(problems)
 
 
 def read(given: Mapping[str, object]) -> tuple[list[tuple[Flag, object]], list[Problem]]:
