@@ -8,27 +8,14 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
+from bench_command import ENGINE, SHORT, bench
 from commands import finish, interrupted, only, run, start
 from peers import Script, Seen, scripted, whole
 from serving import serving
 from shipped_schemas import shipped
-
-from inferometer.server.engine.settings import Settings
-from inferometer.studies.bench_engine import LiveEngine
-
-ENGINE = Settings(step_base_ns=1e6, prefill_base_ns=2e6)
-SHORT = ("--prompts", "tool-call", "--runs", "2")
-
-
-def bench(out: Path, *arguments: str, **urls: str) -> tuple[int, dict[str, Any], str]:
-    """Exit code, bench.json and stderr. `urls`: engines by name."""
-    engines = [word for name, url in urls.items() for word in ("--url", f"{name}={url}")]
-    code, stdout, stderr = run("bench", *engines, *SHORT, *arguments, "--json", out=out)
-    return code, json.loads(stdout) if stdout else {}, stderr
 
 
 @pytest.fixture
@@ -330,54 +317,3 @@ def test_a_verdict_that_is_not_that_of_the_engines_is_damaged(kind: str, tmp_pat
         code, _, err = finish("report", str(tmp_path))
         assert (code, "the file was changed" in err) == (2, True)
         assert list(tmp_path.iterdir()) == [path]
-
-
-def test_power_beside_each_engine_is_its_own_and_names_the_meter(address: str, tmp_path: Path) -> None:
-    """Law: M6 is the mean of what the meter said, M7 the median speed by it, and the record of the run has the readings."""
-    _, document, _ = bench(
-        tmp_path, "--runs", "6", "--power", "command:echo 40", first=address, second=address
-    )
-    jsonschema.validate(document, shipped("bench"))
-    for engine in document["engines"]:
-        metadata = engine["metadata"]
-        assert metadata["power_watts"] == pytest.approx(40)
-        assert metadata["power_source"].startswith("command, machine: ")
-        assert engine["tok_per_sec_per_watt"] == pytest.approx(engine["tok_per_sec"]["median"] / 40)
-        assert "power_unread" not in {one["code"] for one in engine["remarks"]}
-
-
-def test_power_that_no_meter_gives_is_null_with_its_reason(address: str, tmp_path: Path) -> None:
-    """Law: the engine is measured all the same."""
-    flags = ("--runs", "6", "--power", "command:no-such-meter")
-    code, document, _ = bench(tmp_path, *flags, here=address)
-    (engine,) = document["engines"]
-    assert (engine["ended"], code in (0, 3, 4)) == ("measured", True)
-    assert (engine["metadata"]["power_watts"], engine["tok_per_sec_per_watt"]) == (None, None)
-    (remark,) = [one for one in engine["remarks"] if one["code"] == "power_unread"]
-    assert "no-such-meter" in remark["facts"]["why"]
-
-
-def test_power_of_two_plugs_is_no_engines(address: str, tmp_path: Path) -> None:
-    """Law: where two meters cover the same, neither is taken for the engine's, and a remark names both."""
-    meters = ("--power", "command:echo 100", "--power", "command:echo 300")
-    _, document, _ = bench(tmp_path, "--runs", "6", *meters, here=address)
-    (engine,) = document["engines"]
-    assert (engine["metadata"]["power_watts"], engine["tok_per_sec_per_watt"]) == (None, None)
-    (remark,) = [one for one in engine["remarks"] if one["code"] == "power_of_several"]
-    assert remark["facts"]["meters"] == "command, command#2"
-
-
-def test_power_of_an_engine_elsewhere_is_no_meters_of_this_machine() -> None:
-    """Law: its plan has wall meters alone, whatever was asked for."""
-    elsewhere = LiveEngine("a", "a", "http://192.0.2.1:1", options={"--power": ("rapl", "command:echo 1")})
-    assert elsewhere._plan("m").host_telemetry.power == ("command:echo 1",)
-    here = LiveEngine("a", "a", "http://127.0.0.1:1", options={"--power": ("rapl",)})
-    assert here._plan("m").host_telemetry.power == ("rapl",)
-
-
-def test_a_meter_that_is_none_and_power_of_phases_are_refused(address: str, tmp_path: Path) -> None:
-    """Before anything is measured."""
-    for words in (("--power", "volts"), ("--agentic", "--power", "auto")):
-        code, stdout, stderr = run("bench", "--url", f"here={address}", *words, out=tmp_path)
-        assert (code, stdout) == (2, "")
-        assert "power" in stderr

@@ -112,8 +112,8 @@ EXITS = (
 @click.option(
     "--power",
     multiple=True,
-    metavar="METER",
-    help="Read power beside each engine's run: auto, nvml, ioreport, a wall meter's URL, ... as `run` has it. May be repeated.",
+    metavar="[NAME=]METER",
+    help="Read power beside each engine's run, or one's: auto, nvml, a wall meter's URL, ... as in run. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
 @indexed
@@ -162,8 +162,9 @@ def command(
     own, usual = _models(models, [*(name for name, _ in named), *names_of_engines], ADAPTERS)
     if not all(one.strip() for one in compare):
         raise PlanError([Problem("--compare", "names no model")])
-    options = {**flags_of(timeout, api_key_env), "--power": power or None}
-    wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
+    meters, shared = _meters(power)
+    options = {**flags_of(timeout, api_key_env), "--power": shared or None}
+    wanted = Wanted(named, names_of_engines, own, usual, compare, api, options, meters)
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
         if prompts is not None or contexts is not None or check_output is not None:
@@ -231,6 +232,21 @@ def _models(
             raise PlanError([Problem("--model", several)])
         usual = usual if of_one else text
     return own, usual
+
+
+def _meters(given: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """Each engine's own meters, and those that are read beside all."""
+    from inferometer.plan.host_telemetry import is_meter
+
+    own: dict[str, tuple[str, ...]] = {}
+    shared: list[str] = []
+    for text in given:
+        name, equals, meter = text.partition("=")
+        if is_meter(text) or not equals:
+            shared.append(text)
+        else:
+            own[name.strip()] = (*own.get(name.strip(), ()), meter.strip())
+    return own, tuple(shared)
 
 
 def _listed(flag: str, text: str | None, empty: str) -> tuple[str, ...]:

@@ -22,6 +22,11 @@ WALL = ("http://", "https://", "command:")
 _NAMED = re.compile(rf"({'|'.join(METERS)})|(nvml|amdsmi):\d{{1,3}}(,\d{{1,3}})*|command:.*\S.*", re.DOTALL)
 
 
+def is_meter(text: str) -> bool:
+    """Whether it begins as a meter does, and not with a name of somebody else's before it: `NAME=METER`."""
+    return re.match(rf"({'|'.join((AUTO, *METERS))})(:|$)|{'|'.join(WALL)}", text.strip()) is not None
+
+
 def _meter(text: str) -> str:
     meter = text.strip()
     if meter == AUTO or _NAMED.fullmatch(meter):

@@ -32,7 +32,7 @@ EMBEDDED = "reference"
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for. `urls`: name and address; `own`: an engine's model; `usual`: that of all others; `compare`: further
-    models, of each; `api`: the interface, where no adapter decides; `options`: flags of the plan."""
+    models, of each; `api`: the interface, where no adapter decides; `options`: flags of the plan; `meters`: an engine's own."""
 
     urls: tuple[tuple[str, str], ...] = ()
     names: tuple[str, ...] = ()
@@ -41,6 +41,7 @@ class Wanted:
     compare: tuple[str, ...] = ()
     api: str | None = None
     options: Flags = field(default_factory=dict)
+    meters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def engines_of(wanted: Wanted, stack: ExitStack) -> list[LiveEngine]:
         {"--url": "http://localhost", "--api": wanted.api or "chat", **wanted.options},
         environ=os.environ,
     )
+    for meters in wanted.meters.values():
+        build(None, {"--url": "http://localhost", "--power": meters})
     given = _given(wanted)
     here = Local.now()
     found = _named(wanted, here, stack) if wanted.names else [] if given else _all(here)
@@ -81,6 +84,9 @@ def engines_of(wanted: Wanted, stack: ExitStack) -> list[LiveEngine]:
     here_too = {*labels, *(place.adapter.key for place in chosen if place.adapter is not None)}
     if missing := [name for name in wanted.own if name not in here_too]:
         raise PlanError([Problem("--model", f"there is no engine {missing[0]} here: {', '.join(labels)}")])
+    metered = labels if wanted.urls or wanted.names else here_too
+    if missing := [name for name in wanted.meters if name not in metered]:
+        raise PlanError([Problem("--power", f"there is no engine {missing[0]} here: {', '.join(labels)}")])
     return [engine for place in chosen for engine in _with_models(place, wanted)]
 
 
@@ -179,6 +185,7 @@ def _with_models(place: _Place, wanted: Wanted) -> list[LiveEngine]:
             several=place.several,
             api=api,
             options=wanted.options,
+            meters=wanted.meters.get(place.name, wanted.meters.get(key or "", ())),
         )
         for model in models
     ]

@@ -74,11 +74,13 @@ class EngineFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An engine that has answered. `context`: of the model, in tokens, prompt and answer together; None: not reported."""
+    """An engine that has answered. `context`: of the model, in tokens, prompt and answer together; None: not reported.
+    `meters`: those of its run that were named as its own."""
 
     model: str
     context: int | None
     remarks: tuple[Remark, ...]
+    meters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ def _by_wall_meters(plan: Plan) -> Plan:
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
     """See the table above. `found`: the key of the adapter that recognised what answers there; `several`: of all adapters that
-    did, if they are several, so that none is the one; `options`: further flags of the plan, such as `--api-key-env`."""
+    did, if they are several, so that none is the one; `options`: further flags of the plan, such as `--api-key-env`; `meters`:
+    of power, its own, beside those of `options`."""
 
     label: str
     name: str
@@ -168,6 +171,7 @@ class LiveEngine:
     several: tuple[str, ...] = ()
     api: str = "chat"
     options: Flags = field(default_factory=dict)
+    meters: tuple[str, ...] = ()
 
     def _plan(self, model: str | None, more: Flags | None = None) -> Plan:
         flags: Flags = {
@@ -180,10 +184,17 @@ class LiveEngine:
             "--no-ignore-eos": True,
             "--repeatable-prompts": True,
             **self.options,
+            "--power": self._power,
             **(more or {}),
         }
         plan = build(None, flags, environ=os.environ)
         return plan if is_loopback(self.url) else _by_wall_meters(plan)
+
+    @property
+    def _power(self) -> tuple[str, ...]:
+        shared = self.options.get("--power") or ()
+        assert isinstance(shared, tuple)
+        return (*self.meters, *shared)
 
     @contextlib.contextmanager
     def counting(self, model: str | None = None) -> Iterator[TokenCounter | None]:
@@ -210,7 +221,7 @@ class LiveEngine:
             if self.adapter is not None and self.found not in (None, self.adapter.key):
                 facts = {"expected": self.adapter.key, "found": self.found}
                 remarks.append(Remark("other_engine", facts))
-            if self.options.get("--power") and not plan.host_telemetry.power:
+            if self._power and not plan.host_telemetry.power:
                 remarks.append(Remark("power_elsewhere"))
             if self.several:
                 remarks.append(Remark("several_engines", {"found": ", ".join(self.several)}))
@@ -224,7 +235,9 @@ class LiveEngine:
                 missing = bool(names) and model not in names
                 code = "warm_up_hung" if timed_out else "model_missing" if missing else "warm_up_failed"
                 raise _failed(code, cause, model=model, offered=offer(names)) from cause
-        return Prepared(model, models.contexts.get(model) or self._context(model), tuple(remarks))
+        return Prepared(
+            model, models.contexts.get(model) or self._context(model), tuple(remarks), self.meters
+        )
 
     def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
         """The model to measure. Raises EngineFailed."""

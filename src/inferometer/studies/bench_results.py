@@ -39,9 +39,9 @@ from inferometer.measure.generation_checks import (
     sooner_later,
 )
 from inferometer.measure.generations import Generation, generations, of_prompt
-from inferometer.measure.machine_figures import MachineSeen
 from inferometer.studies.bench_engine import EngineProcesses, OneToken
 from inferometer.studies.bench_gate import Machine
+from inferometer.telemetry.machines.meters import names_of
 from inferometer.telemetry.power.readings import Scope
 from inferometer.workload.bench_prompts import BenchPrompt
 
@@ -67,7 +67,7 @@ def exit_code(document: Bench | Agentic) -> int:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What an engine's turn came to. `folder`: of its run; None: there is none. `fast_is_odd`: see measure/generations.py;
-    `one_token`: None: not asked for, or not answered."""
+    `one_token`: None: not asked for, or not answered; `meters`: see Prepared."""
 
     label: str
     name: str
@@ -85,6 +85,7 @@ class Turn:
     one_token: OneToken | None = None
     interrupted: bool = False
     refused: bool = False
+    meters: tuple[str, ...] = ()
 
 
 def engine_result(turn: Turn, machine: Machine) -> EngineResult:
@@ -214,7 +215,7 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
     percents = [percent for _, percent in turn.limits]
     memory, by = _memory(turn, None if model is None else model.memory_bytes)
     runner = None if facts is None else facts.runner
-    spent = None if turn.summary is None else power_of(turn.summary.machines)
+    spent = power_of(_energies(turn))
     return EngineMetadata(
         engine=turn.name if facts is None else facts.engine,
         engine_version=None if facts is None else facts.version,
@@ -233,18 +234,27 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
     )
 
 
-def power_of(machines: Sequence[MachineSeen]) -> EnergyFigure | None:
+def _energies(turn: Turn) -> list[EnergyFigure]:
+    """Those of this machine's meters that can be the engine's: of its own ones alone, if some were named so."""
+    if turn.summary is None:
+        return []
+    found = [one for seen in turn.summary.machines if seen.own for one in seen.energy]
+    own = names_of(turn.meters, turn.summary.plan.host_telemetry.power)
+    return [one for one in found if one.meter in own] if turn.meters else found
+
+
+def power_of(energies: Sequence[EnergyFigure]) -> EnergyFigure | None:
     """What an engine's power is told by (M6): a valid figure of the meters of its run, of accelerators if there is one, else of
     processor packages, else of what is behind a plug. None also where several meters have one of that scope: nothing says which
     of them the engine's is, or whether it takes the sum."""
-    closest = _closest(machines)
+    closest = _closest(energies)
     same = len(closest) == 1 or {one.meter for one in closest} <= CROSS_CHECKED
     return closest[0] if closest and same else None
 
 
-def _closest(machines: Sequence[MachineSeen]) -> list[EnergyFigure]:
+def _closest(energies: Sequence[EnergyFigure]) -> list[EnergyFigure]:
     """The valid figures of the scope that is closest to an engine."""
-    valid = [one for seen in machines if seen.own for one in seen.energy if one.valid and one.mean_w]
+    valid = [one for one in energies if one.valid and one.mean_w]
     return next((found for scope in SCOPES if (found := [one for one in valid if one.scope == scope])), [])
 
 
@@ -326,14 +336,14 @@ def _unread_power(turn: Turn) -> Iterable[Remark]:
     """Whether power was asked for and is not known, and why, as far as a meter says."""
     if turn.summary is None or not turn.summary.plan.host_telemetry.power:
         return
-    machines = turn.summary.machines
-    if power_of(machines) is not None:
+    energies = _energies(turn)
+    if power_of(energies) is not None:
         return
-    if closest := _closest(machines):
+    if closest := _closest(energies):
         yield Remark("power_of_several", {"meters": ", ".join(one.meter for one in closest)})
         return
-    reasons = {one.reason for seen in machines for one in seen.energy if one.reason is not None}
-    failed = {one.words for seen in machines for one in seen.failed_meters}
+    reasons = {f"{one.meter}: {one.reason}" for one in energies if one.reason is not None}
+    failed = {one.words for seen in turn.summary.machines for one in seen.failed_meters}
     yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
 
 

@@ -116,4 +116,5 @@ class BenchTurn:
             one_token=self.one_token,
             interrupted=self.interrupted,
             refused=self.refused,
+            meters=() if self.prepared is None else self.prepared.meters,
         )

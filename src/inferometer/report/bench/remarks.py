@@ -20,7 +20,7 @@ SENTENCES: dict[str, str] = {
     "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
     "power_unread": "its power is not known: {why}",
     "power_of_several": "its power is not known: {meters} cover the same, and nothing says which of them is the engine's; "
-    "measure the engines in benches of their own",
+    "name the engine's own with --power NAME=METER",
     "power_elsewhere": "its power is not known: the engine is on another machine, of which only a wall meter could tell",
     "client_throttled": "the speed limit of the client's processor fell to {percent} % meanwhile; the engine's, on another "
     "machine, is not known",

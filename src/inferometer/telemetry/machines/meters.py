@@ -184,15 +184,29 @@ def opened(
 ) -> Sequence[Part]:
     """The accelerators and these meters, as one part; `auto` is each that this machine seems to have. `patience`: see
     SideBySide. `tell`: see _Failures."""
-    named = [one for spec in meters for one in (available() if spec == AUTO else (spec,))]
-    kinds: Counter[str] = Counter()
     devices: Counter[str] = Counter()
     parts: list[Part] = [AcceleratorPart(tell=tell)]
-    for spec in dict.fromkeys(named):
-        kind, device = kind_of(spec), _device_of(spec, shown=tell is None)
-        mark, device_mark = _number(kinds, kind), "" if device is None else _number(devices, device)
+    for spec, mark in _marks(meters).items():
+        device = _device_of(spec, shown=tell is None)
+        device_mark = "" if device is None else _number(devices, device)
         parts.append(MeterPart(spec, open_meter, mark, tell, device_mark))
     return [SideBySide(parts, _add_lateness, _meter_of, patience)]
+
+
+def names_of(some: Sequence[str], meters: Sequence[str]) -> frozenset[str]:
+    """The names that the readings of some of a run's meters have."""
+    marks = _marks(meters)
+    return frozenset(kind_of(spec) + marks[spec] for spec in _found(some) if spec in marks)
+
+
+def _found(meters: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(one for spec in meters for one in (available() if spec == AUTO else (spec,))))
+
+
+def _marks(meters: Sequence[str]) -> dict[str, str]:
+    """Each meter, with what tells it from those of its kind before it."""
+    kinds: Counter[str] = Counter()
+    return {spec: _number(kinds, kind_of(spec)) for spec in _found(meters)}
 
 
 def _number(seen: Counter[str], name: str) -> str:
