@@ -151,6 +151,42 @@ def test_a_counter_that_began_anew_is_no_wrap() -> None:
     assert counted(t_ns, anew, ns(0), ns(4), 101_495.0).joules == pytest.approx(400)
 
 
+STEADY = st.lists(st.floats(50, 400), min_size=12, max_size=30)
+
+
+@given(STEADY, st.floats(1e4, 9e5), st.data())
+def test_a_counter_that_jumps_ahead_is_no_energy(
+    watts: list[float], more: float, data: st.DataObject
+) -> None:
+    """Law: wherever it jumps within the span, of whatever range, once; before and behind the span it does not matter."""
+    counter = np.concatenate([[5e4], 5e4 + np.cumsum(watts)])
+    place, t_ns = data.draw(st.integers(1, len(watts))), seconds(*range(len(counter)))
+    jumped = counter + np.where(np.arange(len(counter)) >= place, more, 0.0)
+    begin, end = 2, len(watts) - 2
+    for wraps_at in (None, 5e6):
+        found = counted(t_ns, jumped, ns(begin), ns(end), wraps_at)
+        assert (found.reason == "counter_jumped") == (begin < place <= end)
+
+
+@given(STEADY, st.integers(1, 9), st.data())
+def test_a_counter_that_stands_still_was_not_read(
+    watts: list[float], still: int, data: st.DataObject
+) -> None:
+    """Law: from anywhere in the span, whether it goes on from there or catches up, the gap is that between its moves."""
+    counter = np.concatenate([[5e4], 5e4 + np.cumsum(watts)])
+    place = data.draw(st.integers(0, len(watts)))
+    last = min(place + still, len(watts))
+    frozen = counter.copy()
+    frozen[place : last + 1] = counter[place]
+    t_ns = seconds(*range(len(counter)))
+    lost = frozen - np.where(np.arange(len(counter)) > last, counter[last] - counter[place], 0.0)
+    for shown in (frozen, lost):
+        found = counted(t_ns, shown, ns(0), ns(len(watts)))
+        if found.reason != "counter_jumped":
+            assert found.largest_gap_s == max(1.0, last - place + (last < len(watts)))
+            assert found.valid == (found.largest_gap_s <= LARGEST_GAP_S)
+
+
 @pytest.mark.parametrize("watts", [-500.0, 1.1e6, 1e14])
 def test_a_power_that_no_machine_draws_is_no_energy(watts: float) -> None:
     """Law: by none of the methods, in whatever sample."""

@@ -101,6 +101,27 @@ def test_no_step_of_a_load_is_taken_for_another_unit(watts: list[float]) -> None
     assert found.reason != "unit_changes"
 
 
+@pytest.mark.parametrize("scope", ["accelerator", "package", "memory", "other"])
+def test_one_device_does_not_draw_what_a_hall_of_machines_does(scope: Scope) -> None:
+    """Law: 300 kW of an accelerator are another unit, by its power or its counter; of a machine they may be."""
+    for number, valid in ((300.0, True), (3e5, False)):
+        for joules in (False, True):
+            readings = [
+                (
+                    at * S,
+                    [
+                        PowerReading(
+                            "m", scope, "0", None if joules else number, number * at if joules else None
+                        )
+                    ],
+                )
+                for at in range(9)
+            ]
+            found = energy_figure(power_series(readings), S, 7 * S)
+            assert (found.valid, found.reason) == (valid, None if valid else "implausible")
+    assert energy_figure(plug([3e5] * 9), S, 7 * S).valid
+
+
 def test_a_unit_that_a_library_defines_does_not_change() -> None:
     """Law: an idle part of a chip draws a thousandth of what it draws under load."""
     found = energy_figure(plug([0.004] * 3 + [40.0] * 6, "other"), 3 * S, 8 * S)

@@ -17,13 +17,15 @@ within LARGEST_GAP_S: the smallest range in use lasts a minute at a kilowatt.
 | `too_few`       | there are fewer than two samples                                                              |
 | `not_covered`   | no sample lies at or before b, or none at or after e                                          |
 | `counter_reset` | it went backwards; its range is unknown, smaller than the step, or makes it too steep (WRAP_SLOPE) |
-| `implausible`   | a power is negative or over LARGEST_W, or the counter grew as fast as that                    |
+| `counter_jumped` | one step is too steep (WRAP_SLOPE), and no wrap                                              |
+| `implausible`   | a power is negative or over the largest that its device can have, or the counter grew so fast |
 | `counter_stuck` | the counter never moved: no device draws nothing                                              |
 | `no_power`      | the power never was anything but 0                                                            |
 | `unit_changes`  | a wall meter's readings lie further apart than those of one machine in one unit (UNIT_SPREAD) |
 
 An energy is valid if no two neighbours of the samples used, those around b and e included, are more than LARGEST_GAP_S apart:
-between them the power is assumed, not known. Samples that are not finite, and those not later than one before, are left out.
+between them the power is assumed, not known. A counter that stands still was not read anew, as no device draws nothing.
+Samples that are not finite, and those not later than one before, are left out.
 """
 
 from __future__ import annotations
@@ -41,8 +43,9 @@ LARGEST_GAP_S = 3.0
 """Three samples at the usual rate: a meter that misses one is still valid, and a load's steps take seconds."""
 
 WRAP_SLOPE, WRAP_LEAST_W = 10.0, 2e3
-"""A decrease that as a wrap would be more than so many times as steep as any other step, and over so many watts, which no
-device with a counter that wraps draws, is a counter that began anew: adding its range would be energy that nobody spent."""
+"""A step that is more than so many times as steep as any other, and over so many watts, which few devices with a counter draw,
+is no load, which lasts longer than one step: a decrease that would be so as a wrap is a counter that began anew, and an
+increase one that jumped. Either would be energy that nobody spent."""
 
 UNIT_SPREAD = 200.0
 """The largest power of one machine in one unit, by the smallest that is not 0, is less: a board that idles at 5 W and draws
@@ -54,6 +57,7 @@ Reason = Literal[
     "too_few",
     "not_covered",
     "counter_reset",
+    "counter_jumped",
     "implausible",
     "counter_stuck",
     "no_power",
@@ -79,11 +83,13 @@ class SpanEnergy(msgspec.Struct, frozen=True):
 
 class Course(msgspec.Struct, frozen=True):
     """Energy as a function of time: `t_s`, seconds since the span's begin, and `joules` since the first of them, at the samples
-    used. `watts`: the power there, between which it is linear; None: it is constant between two samples."""
+    used. `watts`: the power there, between which it is linear; None: it is constant between two samples. `anew_s`: the instants
+    of the ends and of the samples that show something new; None: all do."""
 
     t_s: Floats
     joules: Floats
     watts: Floats | None = None
+    anew_s: Floats | None = None
 
     def at(self, instants_s: Floats) -> Floats:
         """Joules at instants within the samples."""
@@ -95,43 +101,58 @@ class Course(msgspec.Struct, frozen=True):
         return self.joules[before] + (self.watts[before] + power) / 2 * since
 
 
-def integrated(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> SpanEnergy:
+def integrated(
+    t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int, *, largest_w: float = LARGEST_W
+) -> SpanEnergy:
     """The energy of a span from power at instants. Raises ValueError for a span without a length."""
-    return _spent(integrated_course(t_ns, watts, begin_ns, end_ns), begin_ns, end_ns)
+    return _spent(integrated_course(t_ns, watts, begin_ns, end_ns, largest_w=largest_w), begin_ns, end_ns)
 
 
-def averaged(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> SpanEnergy:
+def averaged(
+    t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int, *, largest_w: float = LARGEST_W
+) -> SpanEnergy:
     """The energy of a span from means since the sample before. Raises ValueError for a span without a length."""
-    return _spent(averaged_course(t_ns, watts, begin_ns, end_ns), begin_ns, end_ns)
+    return _spent(averaged_course(t_ns, watts, begin_ns, end_ns, largest_w=largest_w), begin_ns, end_ns)
 
 
 def counted(
-    t_ns: Ints, joules: Floats, begin_ns: int, end_ns: int, wraps_at: float | None = None
+    t_ns: Ints,
+    joules: Floats,
+    begin_ns: int,
+    end_ns: int,
+    wraps_at: float | None = None,
+    *,
+    largest_w: float = LARGEST_W,
 ) -> SpanEnergy:
     """The energy of a span from a counter. `wraps_at`: its range in joules. Raises ValueError for a span without a length."""
-    return _spent(counted_course(t_ns, joules, begin_ns, end_ns, wraps_at), begin_ns, end_ns)
+    course = counted_course(t_ns, joules, begin_ns, end_ns, wraps_at, largest_w=largest_w)
+    return _spent(course, begin_ns, end_ns)
 
 
-def integrated_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> Course | Reason:
+def integrated_course(
+    t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int, *, largest_w: float = LARGEST_W
+) -> Course | Reason:
     """See `integrated`."""
     found = _around(t_ns, watts, begin_ns, end_ns)
     if isinstance(found, str):
         return found
     t_s, power = found
-    if not _plausible(power):
+    if not _plausible(power, largest_w):
         return "implausible"
     if not power.any():
         return "no_power"
     return Course(t_s, _cumulated((power[1:] + power[:-1]) / 2 * np.diff(t_s)), power)
 
 
-def averaged_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> Course | Reason:
+def averaged_course(
+    t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int, *, largest_w: float = LARGEST_W
+) -> Course | Reason:
     """See `averaged`."""
     found = _around(t_ns, watts, begin_ns, end_ns)
     if isinstance(found, str):
         return found
     t_s, power = found
-    if not _plausible(power[1:]):
+    if not _plausible(power[1:], largest_w):
         return "implausible"
     if not power[1:].any():
         return "no_power"
@@ -139,27 +160,39 @@ def averaged_course(t_ns: Ints, watts: Floats, begin_ns: int, end_ns: int) -> Co
 
 
 def counted_course(
-    t_ns: Ints, joules: Floats, begin_ns: int, end_ns: int, wraps_at: float | None = None
+    t_ns: Ints,
+    joules: Floats,
+    begin_ns: int,
+    end_ns: int,
+    wraps_at: float | None = None,
+    *,
+    largest_w: float = LARGEST_W,
 ) -> Course | Reason:
     """See `counted`."""
     found = _around(t_ns, joules, begin_ns, end_ns)
     if isinstance(found, str):
         return found
     t_s, counter = found
-    steps, took = np.diff(counter), np.diff(t_s)
+    steps = np.diff(counter)
     wrapped = steps < 0
     steps = np.where(wrapped, steps + (wraps_at or 0.0), steps)
     if (steps < 0).any():
         return "counter_reset"
-    watts = steps / took
-    steepest = max(WRAP_LEAST_W, WRAP_SLOPE * watts[~wrapped].max(initial=0.0))
-    if (watts[wrapped] > steepest).any() and not wrapped.all():
-        return "counter_reset"
-    if not _plausible(watts):
-        return "implausible"
-    if not steps.any():
+    moved = np.flatnonzero(steps)
+    if not len(moved):
         return "counter_stuck"
-    return Course(t_s, _cumulated(steps))
+    anew_s = t_s[np.concatenate([[0], moved + 1])]
+    watts = steps[moved] / np.diff(anew_s)
+    steepest = int(np.argmax(watts))
+    others = np.delete(watts, steepest)
+    too_steep = len(others) > 0 and watts[steepest] > max(WRAP_LEAST_W, WRAP_SLOPE * others.max())
+    if too_steep and wrapped[moved[steepest]]:
+        return "counter_reset"
+    if not _plausible(watts, largest_w):
+        return "implausible"
+    if too_steep:
+        return "counter_jumped"
+    return Course(t_s, _cumulated(steps), anew_s=np.unique([*anew_s, t_s[-1]]))
 
 
 def in_one_unit(watts: Floats) -> bool:
@@ -169,8 +202,8 @@ def in_one_unit(watts: Floats) -> bool:
     return not len(there) or bool(there.max() < UNIT_SPREAD * there.min())
 
 
-def _plausible(watts: Floats) -> bool:
-    return bool(((watts >= 0) & (watts <= LARGEST_W)).all())
+def _plausible(watts: Floats, largest_w: float) -> bool:
+    return bool(((watts >= 0) & (watts <= largest_w)).all())
 
 
 def _spent(course: Course | Reason, begin_ns: int, end_ns: int) -> SpanEnergy:
@@ -178,13 +211,13 @@ def _spent(course: Course | Reason, begin_ns: int, end_ns: int) -> SpanEnergy:
         return SpanEnergy(None, course)
     ends = np.array([0.0, (end_ns - begin_ns) / NS_PER_S])
     before, after = course.at(ends)
-    gaps = np.diff(course.t_s)
+    anew_s = course.t_s if course.anew_s is None else course.anew_s
     return SpanEnergy(
         float(after - before),
         None,
         len(course.t_s),
-        len(gaps) / float(course.t_s[-1] - course.t_s[0]),
-        float(gaps.max()),
+        (len(course.t_s) - 1) / float(course.t_s[-1] - course.t_s[0]),
+        float(np.diff(anew_s).max()),
     )
 
 

@@ -35,7 +35,7 @@ from inferometer.measure.block_ratio import Ratio, block_count, block_ratio
 from inferometer.measure.energy import LARGEST_GAP_S, Course, SpanEnergy
 from inferometer.measure.power_series import PowerSeries
 from inferometer.measure.record import Floats, Ints
-from inferometer.telemetry.power.readings import Method, Scope
+from inferometer.telemetry.power.readings import LARGEST_DEVICE_W, LARGEST_W, Method, Scope
 from inferometer.units import NS_PER_S
 
 NoFigure = Literal[
@@ -43,6 +43,7 @@ NoFigure = Literal[
     "too_few",
     "not_covered",
     "counter_reset",
+    "counter_jumped",
     "counter_stuck",
     "no_power",
     "implausible",
@@ -181,13 +182,19 @@ def _power_method(series: Sequence[PowerSeries]) -> Method:
 
 
 def _span(one: PowerSeries, method: Method, begin_ns: int, end_ns: int) -> SpanEnergy:
+    largest_w = _largest_w(one)
     if method == "counter":
-        return energy.counted(one.t_ns, one.joules, begin_ns, end_ns, one.wraps_at)
+        return energy.counted(one.t_ns, one.joules, begin_ns, end_ns, one.wraps_at, largest_w=largest_w)
     # The unit of other scopes is that of a library. All readings count: of two units neither is known to be watts.
     if one.scope == "machine" and not energy.in_one_unit(one.watts):
         return SpanEnergy(None, "unit_changes")
     means = method == "mean"
-    return (energy.averaged if means else energy.integrated)(one.t_ns, one.watts, begin_ns, end_ns)
+    spent = energy.averaged if means else energy.integrated
+    return spent(one.t_ns, one.watts, begin_ns, end_ns, largest_w=largest_w)
+
+
+def _largest_w(one: PowerSeries) -> float:
+    return LARGEST_W if one.scope == "machine" else LARGEST_DEVICE_W
 
 
 def _course(one: PowerSeries, method: Method, begin_ns: int, end_ns: int) -> Course:

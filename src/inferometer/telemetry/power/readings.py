@@ -35,6 +35,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,3})?")
 
 LARGEST_W = 1e6
 """Watts of one reading. A rack of accelerators draws a tenth of it: more is no reading."""
+LARGEST_DEVICE_W = 1e4
+"""Watts of one accelerator, processor package or memory, several times what any draws: more is another unit."""
 LARGEST_J = 1e15
 """Joules of a counter: more than LARGEST_W for thirty years."""
 
