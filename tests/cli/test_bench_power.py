@@ -81,6 +81,24 @@ def test_power_by_a_meter_that_is_named_is_its_engines(address: str, tmp_path: P
     assert sorted(plans) == [["command:echo 100", "command:echo 7"], ["command:echo 300", "command:echo 7"]]
 
 
+def test_why_an_engines_own_meter_failed_is_told_without_the_others(address: str, tmp_path: Path) -> None:
+    """Law: its power is null whatever the others show, and the words are those of its own meter."""
+    meters = (
+        "--power",
+        "here=command:no-such-meter",
+        "--power",
+        "command:echo 7",
+        "--power",
+        "command:echo volts",
+    )
+    _, document, _ = bench(tmp_path, "--runs", "6", *meters, here=address)
+    (engine,) = document["engines"]
+    assert engine["metadata"]["power_watts"] is None
+    (remark,) = [one for one in engine["remarks"] if one["code"] == "power_unread"]
+    assert "no-such-meter" in remark["facts"]["why"]
+    assert "volts" not in remark["facts"]["why"]
+
+
 @pytest.mark.parametrize("wrong", ["other=command:echo 1", "=command:echo 1", "here=volts"])
 def test_a_meter_of_no_engine_and_one_that_is_none_are_refused(
     wrong: str, address: str, tmp_path: Path

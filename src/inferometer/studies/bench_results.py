@@ -239,8 +239,15 @@ def _energies(turn: Turn) -> list[EnergyFigure]:
     if turn.summary is None:
         return []
     found = [one for seen in turn.summary.machines if seen.own for one in seen.energy]
-    own = names_of(turn.meters, turn.summary.plan.host_telemetry.power)
-    return [one for one in found if one.meter in own] if turn.meters else found
+    own = _own_meters(turn)
+    return found if own is None else [one for one in found if one.meter in own]
+
+
+def _own_meters(turn: Turn) -> frozenset[str] | None:
+    """The names that the readings of its own meters have; None: no meter was named so, and any may be its own."""
+    if turn.summary is None or not turn.meters:
+        return None
+    return names_of(turn.meters, turn.summary.plan.host_telemetry.power)
 
 
 def power_of(energies: Sequence[EnergyFigure]) -> EnergyFigure | None:
@@ -343,7 +350,14 @@ def _unread_power(turn: Turn) -> Iterable[Remark]:
         yield Remark("power_of_several", {"meters": ", ".join(one.meter for one in closest)})
         return
     reasons = {f"{one.meter}: {one.reason}" for one in energies if one.reason is not None}
-    failed = {one.words for seen in turn.summary.machines for one in seen.failed_meters}
+    own = _own_meters(turn)
+    failed = {
+        one.words
+        for seen in turn.summary.machines
+        if seen.own
+        for one in seen.failed_meters
+        if own is None or one.meter in own
+    }
     yield Remark("power_unread", {"why": "; ".join(sorted(reasons | failed)) or "no reading in its run"})
 
 
