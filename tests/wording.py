@@ -13,8 +13,10 @@ from inferometer.engines.interface import INTERFACES, Framing
 
 Event = dict[str, Any] | bytes
 TYPED = {"responses", "anthropic"}
-OF_JSON = [name for name, one in INTERFACES.items() if not one.grpc]
-"""Interfaces whose events and answers are JSON."""
+OWN_FORM = [name for name, one in INTERFACES.items() if not one.mapped]
+"""Interfaces whose messages no plan has to describe."""
+OF_JSON = [name for name in OWN_FORM if not INTERFACES[name].grpc]
+"""Those of them whose events and answers are JSON."""
 OVER_HTTP = [name for name in OF_JSON if not INTERFACES[name].over_websocket]
 """Those whose answers are bodies of HTTP."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
+from wording import OWN_FORM
 
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import PlanError
@@ -142,7 +143,7 @@ def test_a_plan_made_in_code_is_checked_by_the_same_rules() -> None:
     assert "{" not in str(caught.value)
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OWN_FORM)
 def test_a_plan_forces_the_length_of_answers_only_where_the_interface_can(api: str) -> None:
     """`ignore_eos` is on by default where a request can carry it, and off elsewhere; requesting it there is a fault that names
     the key and the interface."""
@@ -154,7 +155,7 @@ def test_a_plan_forces_the_length_of_answers_only_where_the_interface_can(api: s
         assert all(api in fault.message for fault in broken)
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OWN_FORM)
 def test_conversations_and_token_ids_follow_from_the_interface(api: str) -> None:
     """Turns need messages, and ids an interface that takes them; the remedy names those that do."""
     for workload, takes, remedy in (
@@ -166,7 +167,7 @@ def test_conversations_and_token_ids_follow_from_the_interface(api: str) -> None
         assert all(remedy in fault.message for fault in broken)
 
 
-@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("api", OWN_FORM)
 def test_a_base_url_ends_before_the_interfaces_path(api: str) -> None:
     """Whoever gives the whole address is shown what to leave out."""
     with pytest.raises(ValidationError, match=f"without {INTERFACES[api].path}"):

@@ -24,6 +24,10 @@ def at_server(**more: object) -> dict[str, object]:
     return {"target": TARGET | more}
 
 
+FORM: dict[str, object] = {"request": {"a": "{prompt}", "b": "{max_tokens}"}, "text": "t", "end": "e"}
+"""Messages of a WebSocket server."""
+
+
 def switched(way: dict[str, object]) -> dict[str, object]:
     """A campaign's ways to switch."""
     return {"switch": {"prefix_cache": {"disabled": way}}}
@@ -34,6 +38,10 @@ _PARTS: dict[str, dict[str, object]] = {
     "plan.target.url": {"target": {"url": f"http://{MARK}", "model": "m"}},
     "plan.target.headers": at_server(headers={"X-Some": MARK}),
     "plan.target.extra_body": at_server(extra_body={"some": MARK}),
+    "plan.target.websocket.path": at_server(websocket=FORM | {"path": f"/{MARK}"}),
+    "plan.target.websocket.request": at_server(
+        websocket=FORM | {"request": {"a": "{prompt}", "b": "{max_tokens}", "c": MARK}}
+    ),
     "plan.target.api_key_env": {"target": {"api_key_env": "SOMEWHERE_ELSE"}},
     "plan.target.api_key_file": {"target": {"api_key_file": MARK}},
     "plan.target.tls_ca_file": at_server(tls_ca_file=MARK),
@@ -74,6 +82,9 @@ INERT = {
     "engine.preset", "engine.settings", "names", "plan.name", "plan.target.api", "plan.trace.sha256", "plan.slos.metric",
     "plan.slos.unit", "plan.server_metrics.formats", "plan.workload.file_sha256", "plan.workload.prompts_sha256",
     "plan.workload.classes.name", "tests.fairness.classes.name",
+    # Places in messages that come.
+    *(f"plan.target.websocket.{name}.{part}" for name in ("text", "end", "error") for part in ("path", "where")),
+    *(f"plan.target.websocket.{name}" for name in ("prompt_tokens", "completion_tokens", "finish_reason")),
     # What is declared.
     "plan.declared.bos_eos", "plan.declared.clock_sync", "plan.declared.latency_adjustment", "plan.declared.network_rtt",
     "plan.declared.system_prompt", "plan.declared.tools", "plan.sut.accelerator", "plan.sut.accelerator_memory",

@@ -71,7 +71,7 @@ class Worker:
 
     def __init__(self, job: Job, stdin: int, most_files: int, redact: Redactor) -> None:
         most_open = most_files - OWN_FILES
-        self._dialect = dialect.load(job.api)
+        self._dialect = dialect.load(job.api, job.form)
         kind = kind_of(job.protocol, job.streams, job.heads[0], greets=self._dialect.interface.greets)
         at_once = 1 if job.open_loop else job.prepare
         needed = -(-at_once // kind.places)

@@ -9,6 +9,7 @@ import msgspec
 from inferometer.drive.answer_limits import UNLESS_SET, AnswerLimits
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.channel_kinds import Protocol
+from inferometer.engines.message_form import MessageForm
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ class Job(msgspec.Struct, frozen=True):
     timeout_ns: int
     connect_timeout_ns: int
     drain_ns: int
+    form: MessageForm | None = None
+    """Of the interface's messages, where the plan describes them."""
     limits: AnswerLimits = UNLESS_SET
     streams: int = 1
     """Exchanges at once on a connection, where the protocol can carry several."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from inferometer.engines.answer import Answer, decoded
 from inferometer.engines.interface import INTERFACES, Interface, JsonObject
+from inferometer.engines.message_form import MessageForm
 
 Read = Callable[[Answer, bytes, int], None]
 """Writes one event, or a whole answer, that arrived at an instant (ns) into an answer. Never raises."""
@@ -118,10 +119,14 @@ class Dialect:
     """What it says there; raises ValueError where it is something else."""
 
 
-def load(name: str) -> Dialect:
-    """The dialect of a registered interface. KeyError for any other name."""
-    module, _, constant = INTERFACES[name].home.partition(":")
+def load(name: str, form: MessageForm | None = None) -> Dialect:
+    """The dialect of a registered interface; `form`: of its messages, where it is `mapped`. KeyError for any other name."""
+    interface = INTERFACES[name]
+    module, _, constant = interface.home.partition(":")
     dialect = getattr(import_module(f"inferometer.engines.{module}"), constant)
+    if interface.mapped:
+        assert form is not None, "the plan's rules require it"
+        dialect = dialect(interface, form)
     assert isinstance(dialect, Dialect)
     return dialect
 

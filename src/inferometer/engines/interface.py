@@ -12,6 +12,7 @@
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
 | `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
 | `fields`            | what `--extra-body` may set, with its kind; None: whatever JSON holds                     |
+| `mapped`            | the plan describes where requests go and how messages are read (message_form.py)          |
 | `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 JsonObject = dict[str, object]
@@ -56,10 +57,16 @@ class Interface:
     greets: bool = False
     model_in_url: bool = False
     only_streams: bool = False
+    mapped: bool = False
 
     def target(self, model: str) -> str:
         """Where a request for this model goes, below the base URL."""
-        return f"{self.path}?model={quote(model, safe='')}" if self.model_in_url else self.path
+        name = quote(model, safe="")
+        return f"{self.path}?model={name}" if self.model_in_url else self.path.replace("{model}", name)
+
+    def described(self, path: str, *, greets: bool) -> Interface:
+        """The same, as a plan describes it."""
+        return replace(self, path=path, greets=greets)
 
     @property
     def grpc(self) -> bool:
@@ -192,6 +199,16 @@ _REGISTERED = (
         greets=True,
         model_in_url=True,
         only_streams=True,
+    ),
+    Interface(
+        "websocket-mapped",
+        "messages over a WebSocket that the plan describes (`target.websocket`)",
+        "/",
+        "mapped:dialect",
+        framing=Framing.MESSAGES,
+        takes_ignore_eos=False,
+        only_streams=True,
+        mapped=True,
     ),
 )
 

@@ -101,6 +101,9 @@ def _server(plan: Plan) -> Iterator[Reached]:
     if target.url is not None:
         yield "target.url", f"requests would be sent to {to}"
         yield from _sent("target", target.headers, target.extra_body)
+        if target.websocket is not None:
+            sent = f"{json.dumps(target.websocket.request)} with prompts"
+            yield "target.websocket", f"{_as_is(sent)} would be sent to {_as_is(target.websocket.path)} there"
         for one in plan.workload.classes:
             yield from _sent(f"workload.classes.{one.name}", one.headers, one.extra_body)
         if not target.tls_verify:

@@ -23,7 +23,7 @@ from inferometer.plan.schema import (
     Plan,
 )
 from inferometer.plan.server_metrics import ServerMetrics
-from inferometer.plan.target import Target
+from inferometer.plan.target import MAPPED, Target
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
 
 MOST_REQUESTS = 10_000_000
@@ -237,6 +237,16 @@ def _target(target: Target) -> Iterator[Fault]:
         yield Fault(
             ("target.http", "target.api"),
             f"a WebSocket begins with HTTP/1.1: {{target.api}} {target.api} takes no other {{target.http}}",
+        )
+    if target.interface.mapped and target.websocket is None:
+        yield Fault(
+            ("target.api", "target.websocket"),
+            f"{target.api} is for messages that the plan file describes: set {{target.websocket}}",
+        )
+    if target.websocket is not None and not target.interface.mapped:
+        yield Fault(
+            ("target.websocket", "target.api"),
+            f"is about {MAPPED}, and {{target.api}} is {target.api}",
         )
     if target.interface.only_streams and not target.stream:
         yield Fault(

@@ -4,14 +4,16 @@ import difflib
 import json
 import re
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from inferometer import foreign_json
 from inferometer.engines.interface import INTERFACES, Interface, takers
+from inferometer.engines.message_form import MessageForm
 from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Option, Part
 from inferometer.plan.transports import Transport
+from inferometer.plan.websocket_form import WebSocketForm
 
 
 def _registered(name: str) -> str:
@@ -242,6 +244,9 @@ def refuse_twice(extra: Fields, sampling: object, priority: object) -> Fields:
     return extra
 
 
+MAPPED = next(name for name, one in INTERFACES.items() if one.mapped)
+"""The interface whose messages a plan describes."""
+
 DEFAULT_STREAMS = 100
 """Requests at once on an HTTP/2 connection unless a plan says otherwise: what RFC 9113, 6.5.2, wants every server to take."""
 
@@ -385,6 +390,11 @@ class Target(Part):
         ),
     ] = None
 
+    websocket: Annotated[
+        WebSocketForm | None,
+        Field(description="Messages of a WebSocket server with a form of its own, for websocket-mapped."),
+    ] = None
+
     @property
     def streams(self) -> int:
         """Requests at once that a connection carries at most."""
@@ -407,7 +417,13 @@ class Target(Part):
     @property
     def interface(self) -> Interface:
         """What is known of the interface `api`."""
-        return INTERFACES[self.api]
+        known, form = INTERFACES[self.api], self.form
+        return known if form is None else known.described(form.target, greets=form.greets)
+
+    @property
+    def form(self) -> MessageForm | None:
+        """The form of messages that the plan describes; None: the interface's own."""
+        return None if self.websocket is None else self.websocket.form
 
     @model_validator(mode="before")
     @classmethod
@@ -420,6 +436,25 @@ class Target(Part):
         if isinstance(url, str):
             made["url"] = re.sub(r"^\s*grpc(s?)://", r"http\1://", url, flags=re.IGNORECASE)
         return made
+
+    @field_validator("websocket")
+    @classmethod
+    def _no_secret(cls, described: WebSocketForm | None) -> WebSocketForm | None:
+        if described is None:
+            return None
+        name = secret_in(described.request)
+        for key, value in parse_qsl(urlsplit(described.path).query):
+            name = name or secret_in(value, key)
+        if name is not None:
+            raise ValueError(f"{name} {_NO_SECRETS}")
+        return described
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_mapped(cls, values: Any) -> Any:
+        """A description of messages says which interface it is for, unless a plan says otherwise, which is a fault."""
+        described = isinstance(values, dict) and values.get("websocket")
+        return {"api": MAPPED} | values if described else values
 
     @field_validator("url")
     @classmethod

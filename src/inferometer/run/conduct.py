@@ -134,6 +134,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     return [
         Job(
             api=wanted.api,
+            form=wanted.form,
             folder=str(folder.path),
             worker=worker,
             workers=workers,

@@ -414,7 +414,7 @@ def _scheduled(
     prompts: Iterable[Prompt],
     due: Iterable[int | None],
 ) -> Iterator[schedules.Scheduled]:
-    dialect = dialects.load(plan.target.api)
+    dialect = dialects.load(plan.target.api, plan.target.form)
     systems = _Systems(dialect)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
         request = replace(

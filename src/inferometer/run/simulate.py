@@ -22,6 +22,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.share import Assignment, share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
+from inferometer.errors import PlanError, Problem
 from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
@@ -121,8 +122,12 @@ def simulate(
 
 
 def _without_server(plan: Plan) -> Plan:
-    """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there."""
+    """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there.
+    Raises PlanError."""
     target = plan.target
+    if target.interface.mapped:
+        words = f"a simulated server knows no messages that a plan describes, as {target.api} has: use another interface"
+        raise PlanError([Problem("target.api", words)])
     kept = Target(
         model=target.model,
         api=target.api,

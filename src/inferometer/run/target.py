@@ -109,7 +109,7 @@ def reach(
 def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     """The client for untimed requests to this plan's server. Raises PlanError."""
     endpoint = probing.endpoint(url)
-    dialect = dialects.load(plan.target.api)
+    dialect = dialects.load(plan.target.api, plan.target.form)
     tls = _trust(plan, H2 if dialect.interface.grpc else HTTP1) if endpoint.scheme == "https" else None
     redact = Redactor(secrets_of_run(plan, key))
     lines = headers(plan.target, key, dialect)
@@ -145,7 +145,7 @@ def inspect(
     names = [_as_text(name) for name in models.names[:MOST_MODELS]]
     model = _chosen(wanted.model, listing)
     cold = plan.load.cold_start
-    dialect = dialects.load(wanted.api)
+    dialect = dialects.load(wanted.api, wanted.form)
     reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
     left_open = tokenizer is None and plan.tokenizer.name == AUTO_TOKENIZER
     if tokenizer is None:
@@ -307,7 +307,7 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHe
     """What all requests have in common: one head for all or, of classes with header lines of their own, one for each. Of
     WebSockets it is what their handshakes have."""
     wanted, classes = plan.target, plan.workload.classes
-    dialect = dialects.load(wanted.api)
+    dialect = dialects.load(wanted.api, wanted.form)
     method, ours = "GET", {"Host": target.endpoint.host_header, "User-Agent": "inferometer"}
     if not dialect.interface.over_websocket:
         method = "POST"

@@ -258,7 +258,7 @@ def _specification(run: RunFacts) -> Data:
     target = part_values(run.plan.target)
     return {
         "workload": requests_of(run.plan),
-        "target": {name: target[name] for name in ("api", "stream", "extra_body")},
+        "target": {name: target[name] for name in ("api", "stream", "extra_body", "websocket")},
     }
 
 

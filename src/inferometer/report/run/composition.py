@@ -204,7 +204,8 @@ def protocol_of(target: Target) -> str:
     many requests share a connection where that may be several."""
     tls = " over TLS" if target.transport.endswith("+tls") else ""
     if target.interface.over_websocket:
-        return f"WebSocket (RFC 6455){tls}{'' if target.stream else ', one message an answer'}, uncompressed"
+        mapped = ", messages by the plan's target.websocket" if target.interface.mapped else ""
+        return f"WebSocket (RFC 6455){tls}{mapped}{'' if target.stream else ', one message an answer'}, uncompressed"
     framing = f" with {target.interface.framing}" if target.stream else ""
     shared = "" if target.http == "1.1" else f", at most {target.streams} requests at once on a connection"
     if target.interface.grpc:

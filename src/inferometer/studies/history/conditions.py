@@ -134,6 +134,8 @@ def _planned(plan: Plan) -> dict[str, object]:
     target = plan.target
     if target.http != "1.1":  # which entries of earlier versions do not name
         found |= {"target.http": target.http, "target.streams": target.streams}
+    if target.websocket is not None:
+        found["target.websocket"] = _digest(target.websocket.model_dump(mode="json"))
     return found | {
         "target.api": target.api,
         "target.stream": target.stream,
