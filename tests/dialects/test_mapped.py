@@ -18,7 +18,7 @@ from inferometer.engines.message_form import Mark, MessageForm, parse_path
 from inferometer.journal.schema import EventClass
 
 NAMES = ("a", "b", "c")
-SCALARS: st.SearchStrategy[Any] = st.sampled_from(["x", "y", "", 0, 1, True, False, None, 1.5])
+SCALARS: st.SearchStrategy[Any] = st.sampled_from(["x", "y", "", 0, 1, 1 << 63, True, False, None, 1.5])
 PATHS = st.lists(st.sampled_from([*NAMES, 0]), min_size=1, max_size=3).map(tuple)
 WHERE = st.dictionaries(PATHS, SCALARS, max_size=2).map(lambda found: tuple(found.items()))
 MARKS = st.builds(Mark, path=PATHS, where=WHERE) | st.builds(Mark, where=WHERE.filter(bool))

@@ -215,7 +215,7 @@ def _insert_text(members: _Members, path: Path) -> tuple[str, Path]:
 
 def _type_of(wanted: Scalar) -> Any:
     """The type of this value alone, if it has one. Raises _NotPlain."""
-    if isinstance(wanted, bool | float):
+    if isinstance(wanted, bool | float) or (isinstance(wanted, int) and not -(1 << 63) <= wanted < 1 << 63):
         raise _NotPlain
     return None if wanted is None else Literal[wanted]
 
