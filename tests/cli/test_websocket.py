@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import trustme
 from commands import SMALL, only, run
 from serving import QUICK, serving
 from websocket_play import Conversation, websocket_server
+from websockets.http11 import Request, Response
+from websockets.sync.server import ServerConnection, serve
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
@@ -119,3 +122,38 @@ def test_what_does_not_fit_a_websocket_is_refused(flags: list[str], words: str, 
     code, _, stderr = run("run", "--api", "websocket", *flags, *LOAD, out=tmp_path)
     assert code == 2
     assert words in " ".join(stderr.split())
+
+
+def test_a_server_that_limits_connections_turns_requests_away(tmp_path: Path) -> None:
+    """Law: a 429 to the handshake is back pressure, as over HTTP, not a connection that failed; `websockets` says it here."""
+    taken = threading.Event()
+
+    def limit(connection: ServerConnection, request: Request) -> Response | None:
+        if request.path != "/v1/ws":
+            return None
+        if not taken.is_set():  # the probe's
+            taken.set()
+            return None
+        return connection.respond(429, "come back later")
+
+    def handle(connection: ServerConnection) -> None:
+        for message in connection:
+            count = json.loads(message)["max_tokens"]
+            for text in [" word"] * count:
+                connection.send(json.dumps({"type": "token", "text": text}))
+            usage = {"prompt_tokens": 9, "completion_tokens": count}
+            connection.send(json.dumps({"type": "end", "finish_reason": "length", "usage": usage}))
+
+    with serve(handle, "127.0.0.1", 0, process_request=limit, compression=None) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
+        flags = ["--url", url, "--api", "websocket", "--model", "m", "--rate", "100"]
+        load = ["--requests", "20", "--warmup", "0", *SMALL, "--json"]
+        code, stdout, stderr = run("run", *flags, *load, "--no-server-metrics", out=tmp_path)
+        server.shutdown()
+        thread.join(10)
+    summary = json.loads(stdout)
+    assert (code, summary["requests"]["by_error"]) == (5, {"http_429": 20}), stderr
+    record = read_table(RunFolder.open(only(tmp_path)).record, RECORD)
+    assert set(record.column("status").to_pylist()) == {429}

@@ -61,6 +61,7 @@ class FramedChannel:
     """See Channel."""
 
     fault = ""
+    refusal = None
 
     def __init__(self) -> None:
         self.closing = False
@@ -174,6 +175,7 @@ class GreetedChannel:
     """See Channel."""
 
     fault = ""
+    refusal = None
 
     def __init__(self) -> None:
         self.capacity = 0

@@ -155,11 +155,6 @@ def test_a_server_that_falls_silent_costs_its_request_the_time_limit(wire: bytes
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", "status 200: no"),
         (
-            b"HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
-            "status 301: a redirect to '/x'",
-        ),
-        (b"HTTP/1.1 503 Busy\r\n\r\nlater", "status 503: later"),
-        (
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Accept: xxxx\r\n\r\n",
             "101 with a Sec-WebSocket-Accept that does not belong to the key",
@@ -175,3 +170,32 @@ def test_a_handshake_that_fails_is_a_connection_that_failed(greeting: bytes, det
     for one in ended:
         assert (one.outcome, one.t_submit) == ("connect_error", 0)
         assert (one.detail or "").startswith(f"the WebSocket handshake was refused: {detail}")
+
+
+@pytest.mark.parametrize(
+    "status", [300, 301, 307, 400, 401, 403, 404, 426, 429, 500, 502, 503, 504, 599, 600]
+)
+@pytest.mark.parametrize("line", [b"", b"Retry-After: 7\r\n", b"Location: /elsewhere\r\n"])
+def test_a_status_in_place_of_the_handshake_has_the_outcome_that_it_has_over_http(
+    status: int, line: bytes
+) -> None:
+    """Law: outcome, status and Retry-After are those that HTTP/1.1 makes of the same bytes; the request was never sent."""
+    response = b"HTTP/1.1 %d No\r\n%bContent-Length: 5\r\n\r\nlater" % (status, line)
+    with websocket_server(answer, greeting=response) as peer:
+        (plain,) = exchange_all(peer.port, 1)
+        (one,) = exchange_all(peer.port, 1, kind=KIND)
+    assert (one.outcome, one.status, one.retry_after_s) == (plain.outcome, status, plain.retry_after_s)
+    assert (one.t_send, one.t_submit, one.t_first_byte, one.attempts) == (0, 0, 0, 1)
+    assert (one.detail or "").startswith(f"the WebSocket handshake was refused: status {status}: ")
+
+
+def test_a_refusal_that_is_not_whole_is_no_status() -> None:
+    """Law: half a head is a connection that failed; a body that its connection ends is whole as far as it came."""
+    for greeting, outcome in (
+        (b"HTTP/1.1 429 No\r\nRetry-", "connect_error"),
+        (b"HTTP/1.1 503 Busy\r\n\r\nlater", "http_5xx"),
+        (b"HTTP/1.1 429 No\r\nContent-Length: 9\r\n\r\nlater", "http_429"),
+    ):
+        with websocket_server(answer, greeting=greeting) as peer:
+            (one,) = exchange_all(peer.port, 1, kind=KIND)
+        assert one.outcome == outcome

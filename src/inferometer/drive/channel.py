@@ -39,6 +39,13 @@ class RequestHead(msgspec.Struct, frozen=True):
     scheme: str = "http"
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A whole response of HTTP in which a server declines to speak a protocol. `headers`: by lower-case name."""
+
+    status: int
+    headers: dict[bytes, bytes]
+
+
 Write = tuple[bytes, Exchange | None, bool]
 """Bytes for the transport; whose request they belong to, if anyone's; whether that request ends with them."""
 
@@ -66,6 +73,10 @@ class Channel(Protocol):
     @property
     def fault(self) -> str:
         """Why it is closing, in words for those that wait for it; empty: the reactor knows as much."""
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """How the peer declined the protocol, if it did so by HTTP, for those that wait for it; `fault` says it in words."""
 
     @property
     def exchanges(self) -> Collection[Exchange]:

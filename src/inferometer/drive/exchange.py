@@ -349,6 +349,11 @@ class Exchange:
         if not self.sent_whole or self.t_submit - answer.event_ns[answer.first_text] > EARLY_NS:
             self.outcome, self.detail = Outcome.BAD_HTTP.value, EARLY
 
+    def refused(self, status: int, headers: Mapping[bytes, bytes], detail: str) -> None:
+        """The server declined by HTTP before the request could be sent: its outcome is that of the same response to it."""
+        self.head(status, headers)
+        self.fail(outcome_of_status(status), detail)
+
     def fail(self, outcome: Outcome, detail: str) -> None:
         """End with this class; the first cause stands."""
         if not self.outcome:

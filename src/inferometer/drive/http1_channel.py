@@ -45,6 +45,7 @@ class Http1Channel:
     )
 
     fault = ""
+    refusal = None
     """See Channel."""
 
     def __init__(self) -> None:

@@ -44,6 +44,7 @@ class Http2Channel:
     """See Channel. `most`: streams at once, if the server takes as many."""
 
     __slots__ = ("_carried", "_client", "ended", "outgoing", "unprocessed")
+    refusal = None
 
     def __init__(self, most: int) -> None:
         self._client = Http2Client(most)

@@ -483,7 +483,10 @@ class Reactor:
                 self._end(exchange, at)
         for exchange in waiting:
             transport.introduce(exchange)
-            exchange.fail(_connect_outcome(cause), detail)
+            if (refusal := transport.channel.refusal) is not None:
+                exchange.refused(refusal.status, refusal.headers, detail)
+            else:
+                exchange.fail(_connect_outcome(cause), detail)
             self._end(exchange, at)
 
     def _again(self, exchange: Exchange) -> None:

@@ -14,7 +14,8 @@ Messages have no lengths or numbers that join them to a request, so the next req
 | frames against RFC 6455, a message that no request asked for      | `bad_http`                             | closed     |
 | a message or an answer over a limit, 10,000 frames without one    | `too_large`                            | closed     |
 | a ping                                                            | goes on; the latest of a read answered | goes on    |
-| anything but 101 and its lines                                    | `connect_error`: it was never submitted |           |
+| a status from 300 on in place of the handshake                    | never submitted: the status' outcome   | closed     |
+| anything else but 101 and its lines                               | never submitted: `connect_error`       | closed     |
 
 `greets`: of an interface whose servers say something of their own accord, when they are connected or between two answers. What
 came before a request, by the kernel's stamp, is then left out; of other servers it is a fault, as over HTTP/1.1.
@@ -29,7 +30,7 @@ import os
 from collections.abc import Sequence
 
 from inferometer.drive.answer_limits import OverLimit
-from inferometer.drive.channel import ChannelKind, RequestHead, Write
+from inferometer.drive.channel import ChannelKind, Refusal, RequestHead, Write
 from inferometer.drive.exchange import EARLY_NS, EVENT_LIMIT, Exchange
 from inferometer.journal.schema import Outcome
 from inferometer.protocol import websocket_frames as frames
@@ -59,6 +60,7 @@ class WebSocketChannel:
         "exchanges",
         "fault",
         "outgoing",
+        "refusal",
         "unprocessed",
     )
 
@@ -66,6 +68,7 @@ class WebSocketChannel:
         self.capacity = 0
         self.closing = False
         self.fault = ""
+        self.refusal: Refusal | None = None
         self.outgoing: list[Write] = []
         self.ended: list[Exchange] = []
         self.unprocessed: list[Exchange] = []
@@ -205,6 +208,8 @@ class WebSocketChannel:
 
     def _refused(self, opening: handshake.ClientHandshake) -> None:
         self.fault = f"the WebSocket handshake was refused: {opening.fault}"
+        if opening.status >= 300:
+            self.refusal = Refusal(opening.status, opening.headers)
         self.capacity, self.closing = 0, True
         self._end_handshake()
 

@@ -54,7 +54,8 @@ each waits for a moment when nothing does."""
 SENDS_A_ROUND = 32
 """However many requests are due at once, sockets are read between so many sends: a send takes some 20 microseconds."""
 CONNECT_PAUSE_NS = 100_000_000
-"""Closed loop: a slot whose connection failed is free again after this, or a dead server would be hammered."""
+"""Closed loop: a slot whose connection failed, or whose handshake was refused, is free again after this, or a dead server
+would be hammered."""
 SPARE = 8
 """Open loop: idle connections held ready, so that a request rarely waits for a handshake."""
 
@@ -232,7 +233,7 @@ class Worker:
             self._ok += 1
         else:
             self._failed += 1
-            if exchange.outcome in _CONNECT_FAILURES:
+            if exchange.outcome in _CONNECT_FAILURES or (exchange.status and not exchange.t_send):
                 free_at += CONNECT_PAUSE_NS
         exchange.request_body = b""
         self._events += len(exchange.answer.texts)

@@ -105,6 +105,11 @@ class ClientHandshake:
         if not (self.done or self.fault):
             self.fault = self._refusal() if self.status else "the server closed the connection instead"
 
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        """The first value of each line of the head, by lower-case name."""
+        return dict(reversed(self._lines))
+
     def close(self) -> None:
         """Break the circle with the parser."""
         self._parser = None
