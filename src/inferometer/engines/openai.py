@@ -186,7 +186,7 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
 
 def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
     if reply.usage is not None:
-        _usage(answer, reply.usage)
+        count_usage(answer, reply.usage)
     if reply.timings is not None:
         _timings(answer, reply.timings)
     choices = reply.choices
@@ -229,7 +229,8 @@ def _texts(answer: Answer, delta: _Delta, at: int) -> None:
     answer.together(parts, at)
 
 
-def _usage(answer: Answer, usage: object) -> None:
+def count_usage(answer: Answer, usage: object) -> None:
+    """Usage as a chat completion has it."""
     # Some servers repeat usage on every event; the last one stands.
     if isinstance(usage, dict):
         answer.count(usage.get("prompt_tokens"), usage.get("completion_tokens"))

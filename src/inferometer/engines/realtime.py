@@ -27,13 +27,13 @@ from inferometer.engines.answer import Answer, error_in, inside, words_of
 from inferometer.engines.dialect import Dialect, GenerationRequest, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.engines.openai import read_models
+from inferometer.engines.responses import INCOMPLETE, count_usage
 from inferometer.journal.schema import EventClass
 
 _ROLE, _CONTENT, _TOOL_CALL = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.TOOL_CALL)
 _ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
 _TEXTS = frozenset({"response.output_text.delta", "response.text.delta"})
 _CALL, _END, _PREFIX = "response.function_call_arguments.delta", "response.done", "response."
-_FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -140,15 +140,12 @@ def _end(answer: Answer, response: _Response, at: int) -> None:
     if not answer.texts and not answer.unseen:
         answer.together([part for item in response.output or () if (part := _text(item))[1]], at)
     answer.named(response.model)
-    cached = inside(response.usage, "input_token_details", "cached_tokens")
-    answer.count(
-        inside(response.usage, "input_tokens"), inside(response.usage, "output_tokens"), cached=cached
-    )
+    count_usage(answer, response.usage, "token_details")
     reason = inside(response.status_details, "reason")
     if response.status == "completed":
         answer.finish("stop")
-    elif response.status == "incomplete" and isinstance(reason, str) and reason in _FINISH:
-        answer.finish(_FINISH[reason])
+    elif response.status == "incomplete" and isinstance(reason, str) and reason in INCOMPLETE:
+        answer.finish(INCOMPLETE[reason])
     elif response.status is not None and response.status != "in_progress":
         words = words_of(inside(response.status_details, "error")) if response.status_details else None
         said = f"the response is {response.status}" + (f" ({reason})" if isinstance(reason, str) else "")

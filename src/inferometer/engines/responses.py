@@ -56,7 +56,9 @@ _CLOSING = {name.removesuffix(".delta") + ".done": kind for name, kind in _CLASS
 _REFUSED = "response.refusal.done"
 _PREFIX = "response."
 _ENDS = frozenset(_PREFIX + status for status in ("completed", "incomplete", "failed", "cancelled"))
-_FINISH = {"completed": "stop", "max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
+"""Reasons why a response that is `incomplete` has ended all the same, in the words of chat completions."""
+_FINISH = {"completed": "stop", **INCOMPLETE}
 _FAILED = {"failed": "the response failed", "cancelled": "the response was cancelled"}
 _CALLS = frozenset({"function_call", "custom_tool_call", "mcp_call"})
 _PARTS = frozenset({"response.content_part.added", "response.content_part.done"})
@@ -247,12 +249,7 @@ def _texts(answer: Answer, item: _Item) -> Iterator[tuple[int, str]]:
 def _end(answer: Answer, response: _Response, status: str | None) -> None:
     """The response's status, and the model and usage that come with it."""
     answer.named(response.model)
-    answer.count(
-        inside(response.usage, "input_tokens"),
-        inside(response.usage, "output_tokens"),
-        cached=inside(response.usage, "input_tokens_details", "cached_tokens"),
-        reasoning=inside(response.usage, "output_tokens_details", "reasoning_tokens"),
-    )
+    count_usage(answer, response.usage)
     reason = None if response.incomplete_details is None else response.incomplete_details.reason
     if response.error or status in _FAILED:
         words = words_of(response.error) if response.error else _FAILED[status or ""]
@@ -264,6 +261,16 @@ def _end(answer: Answer, response: _Response, status: str | None) -> None:
         answer.done, answer.flowing = True, False
     elif status == "incomplete" and reason is not None:
         answer.error = answer.error or f"incomplete: {reason}"
+
+
+def count_usage(answer: Answer, usage: object, details: str = "tokens_details") -> None:
+    """Usage as a response has it. `details`: how the names of the members end that Realtime calls otherwise."""
+    answer.count(
+        inside(usage, "input_tokens"),
+        inside(usage, "output_tokens"),
+        cached=inside(usage, f"input_{details}", "cached_tokens"),
+        reasoning=inside(usage, f"output_{details}", "reasoning_tokens"),
+    )
 
 
 RESPONSES = Dialect(

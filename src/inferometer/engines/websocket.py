@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer, error_in, inside
+from inferometer.engines.answer import Answer, error_in
 from inferometer.engines.dialect import Dialect, GenerationRequest, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
-from inferometer.engines.openai import read_models
+from inferometer.engines.openai import count_usage, read_models
 from inferometer.journal.schema import EventClass
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
@@ -121,12 +121,7 @@ def _end(answer: Answer, message: _Message) -> None:
     answer.done, answer.flowing = True, False
     if message.finish_reason is not None:
         answer.finish(message.finish_reason)
-    answer.count(
-        inside(message.usage, "prompt_tokens"),
-        inside(message.usage, "completion_tokens"),
-        cached=inside(message.usage, "prompt_tokens_details", "cached_tokens"),
-        reasoning=inside(message.usage, "completion_tokens_details", "reasoning_tokens"),
-    )
+    count_usage(answer, message.usage)
 
 
 WEBSOCKET = Dialect(
