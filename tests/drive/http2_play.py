@@ -6,12 +6,12 @@ import contextlib
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 from http2_partner import Server
+from loopback import loopback
 
 
 class Conversation:
@@ -65,14 +65,11 @@ def http2_server(
     serve: Serve, tls: ssl.SSLContext | None = None, *, begin: Serve | None = None, **settings: int
 ) -> Iterator[Peer]:
     """Serve until the block ends. `settings`: of its SETTINGS frame, by name. `begin`: called with every head of a request."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-    peer = Peer(listener.getsockname()[1])
-    opened: list[socket.socket] = []
-    threads: list[threading.Thread] = []
+    conversations: list[Conversation] = []
 
     def carry(sock: socket.socket, index: int) -> None:
         talk = Conversation(sock, index, settings)
-        peer.conversations.append(talk)
+        conversations.append(talk)
         talk.flush()
         while data := sock.recv(65536):
             for event in talk.server.receive(data):
@@ -90,34 +87,5 @@ def http2_server(
                     serve(talk, event.stream_id)
             talk.flush()
 
-    def run_one(sock: socket.socket, index: int) -> None:
-        with contextlib.suppress(OSError), sock:
-            carried = sock if tls is None else tls.wrap_socket(sock, server_side=True)
-            opened.append(carried)
-            with carried:
-                carry(carried, index)
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            for index in range(200):
-                sock, _ = listener.accept()
-                sock.settimeout(20)
-                opened.append(sock)
-                threads.append(threading.Thread(target=run_one, args=(sock, index), daemon=True))
-                threads[-1].start()
-
-    acceptor = threading.Thread(target=accept, daemon=True)
-    acceptor.start()
-    try:
-        yield peer
-    finally:
-        with contextlib.suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        for sock in opened:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-        acceptor.join(10)
-        for thread in threads:
-            thread.join(10)
+    with loopback(carry, tls) as port:
+        yield Peer(port, conversations)

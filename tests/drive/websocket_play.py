@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from loopback import loopback
 from websocket_partner import Server
 
 
@@ -49,14 +49,11 @@ def websocket_server(
     serve: Serve, tls: ssl.SSLContext | None = None, greeting: bytes | None = None, behind: bytes = b""
 ) -> Iterator[Peer]:
     """Serve until the block ends. `greeting`: sent in place of an answer to the handshake; `behind`: with it."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-    peer = Peer(listener.getsockname()[1])
-    opened: list[socket.socket] = []
-    threads: list[threading.Thread] = []
+    conversations: list[Conversation] = []
 
     def carry(sock: socket.socket, index: int) -> None:
         talk = Conversation(sock, index)
-        peer.conversations.append(talk)
+        conversations.append(talk)
         if greeting is not None:
             sock.recv(65536)
             sock.sendall(greeting)
@@ -72,35 +69,5 @@ def websocket_server(
                     return
         talk.ended = True
 
-    def run_one(sock: socket.socket, index: int) -> None:
-        with contextlib.suppress(OSError), sock:
-            carried = sock if tls is None else tls.wrap_socket(sock, server_side=True)
-            opened.append(carried)
-            with carried:
-                carry(carried, index)
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            for index in range(200):
-                sock, _ = listener.accept()
-                sock.settimeout(20)
-                opened.append(sock)
-                thread = threading.Thread(target=run_one, args=(sock, index), daemon=True)
-                thread.start()
-                threads.append(thread)  # only now may it be joined
-
-    acceptor = threading.Thread(target=accept, daemon=True)
-    acceptor.start()
-    try:
-        yield peer
-        for thread in list(threads):
-            thread.join(5)
-    finally:
-        with contextlib.suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        for sock in opened:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-        acceptor.join(10)
+    with loopback(carry, tls, patience_s=5) as port:
+        yield Peer(port, conversations)
