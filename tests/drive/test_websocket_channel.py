@@ -210,6 +210,9 @@ def test_messages_of_one_read_may_have_waited() -> None:
     channel.feed(raw(TEXT, GOOD[0]), 5, 0)
     channel.feed(b"".join(raw(TEXT, message) for message in GOOD[1:3]), 6, 0)
     assert one.merged == [1, 500]
+    channel.feed(raw(TEXT, GOOD[1]) + raw(PING), 7, 0)  # the ping is the end of the read, not the message
+    channel.feed(raw(TEXT, GOOD[1]) + raw(TEXT, GOOD[1])[:4], 8, 0)
+    assert one.merged == [1, 500, 3, -500, 4, -500]
 
 
 LONG = raw(TEXT, b"", length=b"\x7f" + (1 << 40).to_bytes(8, "big"))

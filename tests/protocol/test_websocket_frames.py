@@ -194,6 +194,41 @@ def test_a_long_message_in_single_bytes_takes_the_memory_of_its_bytes() -> None:
     assert peak < 3_000_000
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 50])
+def test_a_long_message_in_small_fragments_takes_the_memory_of_its_bytes(size: int) -> None:
+    """Law: however many fragments it comes in."""
+    reader, count = MessageReader(1 << 20), 400_000 // size
+    pieces = raw(0, b"x" * size, fin=False) * 100
+    tracemalloc.start()
+    try:
+        reader.feed(raw(TEXT, b"x", fin=False))
+        for _ in range(count // 100):
+            reader.feed(pieces)
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
+    assert [len(message) for message in reader.feed(raw(0, b""))] == [1 + count // 100 * 100 * size]
+
+
+@pytest.mark.parametrize(
+    ("rest", "behind"),
+    [
+        (b"", False),
+        (raw(PING), True),
+        (raw(TEXT, b"half")[:3], True),
+        (raw(TEXT, b"a", fin=False), True),
+        (closing(1000), True),
+    ],
+)
+def test_what_follows_the_last_message_of_a_read_is_told(rest: bytes, behind: bool) -> None:
+    """Law: whether in that read more followed, be it half a frame: the message may then have come before the read's stamp."""
+    for last in (WHOLE, raw(BINARY, b"b"), raw(TEXT, b"a", fin=False) + raw(0, b"b")):
+        reader = MessageReader(LIMIT)
+        reader.feed(raw(PING) + WHOLE + last + rest)
+        assert reader.behind is behind
+
+
 @given(wire=st.binary(max_size=400), places=st.lists(st.integers(0, 400), max_size=6), client=st.booleans())
 def test_any_bytes_mean_the_same_however_they_are_cut(wire: bytes, places: list[int], client: bool) -> None:
     """Law: nothing raises, and the messages, the close and the fault do not depend on the cuts."""

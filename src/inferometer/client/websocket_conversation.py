@@ -31,8 +31,8 @@ def converse(
 ) -> None:
     """Shake hands, send the message, and `read` each message that comes, until it returns True or the server closes in order.
     `left`: how many seconds there are; it raises TimeoutError. Raises NoConversation, OSError."""
-    nonce, offered = os.urandom(16), lines.get("Sec-WebSocket-Protocol", "")
-    opening = handshake.ClientHandshake(nonce, offered)
+    nonce = os.urandom(16)
+    opening = handshake.ClientHandshake(nonce, handshake.offered(lines))
     _send(sock, handshake.request(path, lines, nonce), left)
     taken = 0
 

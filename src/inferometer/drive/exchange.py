@@ -199,7 +199,7 @@ class Exchange:
         answer, read_event = self.answer, self._read_event
         payloads = decoder.feed(data)
         if payloads and (len(payloads) > 1 or data[-1] != _LINE_END):
-            self._note_merged(len(payloads), at, more=decoder.unfinished)
+            self._note_merged(len(payloads), at, behind=decoder.unfinished)
         for payload in payloads:
             if payload.__class__ is bytes:
                 read_event(answer, payload, at)
@@ -215,28 +215,29 @@ class Exchange:
         if len(self.merged) > noted:
             self.merged[-1] = -abs(self.merged[-1])
         elif len(self.answer.event_ns) > first:
-            self._note_merged(1, at, more=True, first=first)
+            self._note_merged(1, at, behind=True, first=first)
 
-    def _note_merged(self, events: int, at: int, *, more: bool, first: int | None = None) -> None:
+    def _note_merged(self, events: int, at: int, *, behind: bool, first: int | None = None) -> None:
         """So many events of one read, from `first` or from the next one on, may have waited for its stamp, the last of them
-        only if `more` came with it."""
-        if (events > 1 or more) and self.unread is not None and (waited := self.unread.waited(at)):
+        only if more came behind it."""
+        if (events > 1 or behind) and self.unread is not None and (waited := self.unread.waited(at)):
             self.merged += (
                 len(self.answer.event_ns) if first is None else first,
-                -waited if more else waited,
+                -waited if behind else waited,
             )
 
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
         self.events((payload,), at)
 
-    def events(self, payloads: Sequence[bytes], at: int) -> None:
-        """As `event`, of all that one read completed."""
+    def events(self, payloads: Sequence[bytes], at: int, *, behind: bool = False) -> None:
+        """As `event`, of all that one read completed. `behind`: more followed in that read, so that the last of them may have
+        waited too."""
         if self._mode != _STREAM:
             self._mode, self._left = _STREAM, 0
         answer, read_event = self.answer, self._read_event
-        if len(payloads) > 1:
-            self._note_merged(len(payloads), at, more=False)
+        if behind or len(payloads) > 1:
+            self._note_merged(len(payloads), at, behind=behind)
         for payload in payloads:
             self._left -= len(payload)
             if self._left < 0:

@@ -83,8 +83,7 @@ class WebSocketChannel:
     def opened(self) -> None:
         """See Channel."""
         nonce, lines = os.urandom(_NONCE_BYTES), self._head.headers
-        offered = [value for name, value in lines.items() if name.lower() == "sec-websocket-protocol"]
-        self._handshake = handshake.ClientHandshake(nonce, ",".join(offered))
+        self._handshake = handshake.ClientHandshake(nonce, handshake.offered(lines))
         self.outgoing.append((handshake.request(self._head.path, lines, nonce), None, False))
 
     def submit(self, exchange: Exchange) -> None:
@@ -118,7 +117,7 @@ class WebSocketChannel:
                 return self._stop(exchange, Outcome.BAD_HTTP, EARLY)
             exchange.t_first_byte = at
         try:
-            exchange.events(messages, at)
+            exchange.events(messages, at, behind=self._reader.behind)
         except OverLimit as cause:
             return self._stop(exchange, cause.outcome, str(cause))
         except Exception as cause:

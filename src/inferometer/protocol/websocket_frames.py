@@ -108,8 +108,8 @@ class MessageReader:
     """Feed it bytes in any pieces; it gives back the messages that these complete.
 
     `limit`: bytes of a message. `from_client`: whose frames they are. `pong`, `closed` and `fault` are for the owner to look at
-    after each `feed` that sets `noted`, which it clears, as it does `pong`. Memory held stays below twice the limit and one
-    `feed`.
+    after each `feed` that sets `noted`, which it clears, as it does `pong`. `behind`: in the latest `feed` that completed a
+    message more bytes followed. Memory held stays below twice the limit and one `feed`.
     """
 
     __slots__ = (
@@ -121,7 +121,7 @@ class MessageReader:
         "_needed",
         "_parts",
         "_plain",
-        "_size",
+        "behind",
         "closed",
         "fault",
         "noted",
@@ -136,10 +136,10 @@ class MessageReader:
         )  # short frames are within the limit, and bear no mask
         self._held = bytearray()  # of a frame that is not complete: grows in place
         self._needed = 0  # bytes of it that tell more than those held
-        self._parts: list[bytes] = []  # of a message in fragments
+        self._parts = bytearray()  # of a message in fragments, however small these are
         self._kind = 0  # its opcode; 0: none has begun
-        self._size = self._idle = 0
-        self.noted = False
+        self._idle = 0
+        self.behind = self.noted = False
         self.pong: bytes | None = None
         self.closed: Close | None = None
         self.fault: Close | None = None
@@ -155,7 +155,7 @@ class MessageReader:
                 return messages
             data = bytes(self._held)
             self._held.clear()
-        at, size, plain = 0, len(data), self._plain
+        at, edge, size, plain = 0, 0, len(data), self._plain
         try:
             while size - at >= 2:
                 length, begin = data[at + 1], at + 2
@@ -174,20 +174,26 @@ class MessageReader:
                 ):
                     payload = data[begin:end]
                     messages.append(payload if payload.isascii() else _utf8(payload))
-                elif not (end := self._frame(data, at, messages)):
+                    at = edge = end
+                    continue
+                before = len(messages)
+                if not (end := self._frame(data, at, messages)):
                     break
                 at = end
+                if len(messages) > before:
+                    edge = end
                 if self.closed is not None:
-                    return messages
+                    break
             else:
                 self._needed = 2
-            if at < size:
+            if at < size and self.closed is None:
                 self._held += data[at:]
         except _Violation as cause:
             self._parts.clear()
             self.fault, self.noted = Close(cause.code, str(cause)), True
         if messages:
             self._idle = 0
+            self.behind = edge < size
         return messages
 
     def _frame(self, data: bytes, at: int, messages: list[bytes]) -> int:
@@ -197,7 +203,7 @@ class MessageReader:
         size, mask_at = self._length(data, at)
         if size < 0:
             return 0
-        if first & 0x0F < CLOSE and self._size + size > self._limit:
+        if first & 0x0F < CLOSE and len(self._parts) + size > self._limit:
             raise _Violation(TOO_BIG, f"a message of more than {self._limit} bytes")
         begin = mask_at + (4 if second & _MASKED else 0)
         end = begin + size
@@ -254,15 +260,14 @@ class MessageReader:
         kind = self._kind = self._kind or opcode
         if not whole:
             if payload:
-                self._parts.append(payload)
-                self._size += len(payload)
+                self._parts += payload
             else:
                 self._bring_nothing()
             return
         if self._parts:
-            payload = b"".join((*self._parts, payload))
+            payload = bytes(self._parts) + payload
             self._parts.clear()
-        self._kind = self._size = 0
+        self._kind = 0
         messages.append(_utf8(payload) if kind == TEXT else payload)
 
     def _control(self, opcode: int, payload: bytes) -> None:

@@ -53,6 +53,11 @@ def request(path: str, lines: Mapping[str, str], nonce: bytes) -> bytes:
     return f"GET {path} HTTP/1.1\r\n{fields}\r\n".encode("latin-1")
 
 
+def offered(lines: Mapping[str, str]) -> str:
+    """The subprotocols that header lines offer, as one line has them."""
+    return ",".join(value for name, value in lines.items() if name.lower().encode() == _PROTOCOL)
+
+
 class ClientHandshake:
     """Reads the server's answer. `nonce`: that of the request; `offered`: the request's subprotocols, as its line has them.
 
