@@ -123,7 +123,7 @@ class WebSocketChannel:
         except Exception as cause:
             return self._stop(exchange, Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}")
         answer = exchange.answer
-        if answer.done:
+        if answer.done and answer.malformed is None:
             exchange.end(at)
             self._release(exchange)
             if self._reader.noted:

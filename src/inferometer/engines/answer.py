@@ -98,6 +98,7 @@ class Answer:
         "server_load_ns",
         "server_prefill_ns",
         "server_total_ns",
+        "source",
         "texts",
         "unseen",
     )
@@ -120,6 +121,7 @@ class Answer:
         self.error: str | None = None
         self.malformed: str | None = None
         self.model: str | None = None
+        self.source: str | None = None  # the server's own name for this answer, where its events carry one
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
         self.cached_tokens: int | None = None

@@ -10,6 +10,7 @@ before it. The model stands in the URL.
 | `response.function_call_arguments.delta`                           | tool call                                       |
 | `response.done`                                                    | done, with usage and a finish reason; see below |
 | `error`                                                            | error                                           |
+| one of another response than those before it                       | malformed: two answers are mixed                |
 | everything else of a response                                      | role: it opens or closes a part, and has no text |
 | `session.*`, `conversation.*`, `rate_limits.*` and the like        | empty                                           |
 
@@ -32,6 +33,7 @@ from inferometer.journal.schema import EventClass
 
 _ROLE, _CONTENT, _TOOL_CALL = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.TOOL_CALL)
 _ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
+_WITH_ID = frozenset({"response.created", "response.done"})
 _TEXTS = frozenset({"response.output_text.delta", "response.text.delta"})
 _CALL, _END, _PREFIX = "response.function_call_arguments.delta", "response.done", "response."
 
@@ -40,6 +42,7 @@ class _Event(msgspec.Struct, gc=False):
     type: str = ""
     delta: Any = None
     error: Any = None
+    response_id: str | None = None
     emitted_monotonic_ns: Any = None  # of the reference server
     response: msgspec.Raw = msgspec.Raw()  # large, and of use at the end
 
@@ -57,6 +60,7 @@ class _Item(msgspec.Struct, gc=False):
 
 
 class _Response(msgspec.Struct, gc=False):
+    id: str | None = None
     status: str | None = None
     status_details: Any = None
     output: list[_Item] | None = None
@@ -86,7 +90,8 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     try:
         event = _decode(payload)
         text = event.delta
-        if answer.flowing and text and type(text) is str and event.type in _TEXTS and event.error is None:
+        plain = text and type(text) is str and event.type in _TEXTS and event.error is None
+        if answer.flowing and plain and event.response_id == answer.source:
             # Nearly every event ends here. What `_read` would do, less three calls.
             answer.event_ns.append(at)
             answer.event_class.append(_CONTENT)
@@ -119,6 +124,9 @@ def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
     own = event.type.startswith(_PREFIX)
     if (event.error is not None or not own) and error_in(payload, alone=not event.type):
         answer.fail(payload, at)
+    elif own and not _of_this(answer, event):
+        answer.malformed = answer.malformed or "an event of another response"
+        answer.mark(_ERROR, at)
     elif event.type in _TEXTS or event.type == _CALL:
         if event.delta and isinstance(event.delta, str):
             answer.text(_CONTENT if event.type in _TEXTS else _TOOL_CALL, event.delta, at)
@@ -133,6 +141,16 @@ def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
             answer.fail(payload, at)
         else:
             answer.mark(_ROLE if own else _EMPTY, at)
+
+
+def _of_this(answer: Answer, event: _Event) -> bool:
+    """Whether an event is of the response that the first event with an id was of, or has no id."""
+    ident = event.response_id
+    if ident is None and event.type in _WITH_ID and bytes(event.response):
+        ident = _decode_response(event.response).id
+    if answer.source is None:
+        answer.source = ident
+    return ident is None or ident == answer.source
 
 
 def _end(answer: Answer, response: _Response, at: int) -> None:
