@@ -9,7 +9,7 @@ from feeding import cuts
 from hypothesis import given
 from hypothesis import strategies as st
 from peers import tokens
-from websocket_partner import BINARY, CLOSE, PING, TEXT, Server, by_websockets, closing, raw
+from websocket_partner import BINARY, CLOSE, PING, PONG, TEXT, Server, by_websockets, closing, raw
 
 from inferometer.drive.answer_limits import AnswerLimits
 from inferometer.drive.channel import RequestHead
@@ -284,6 +284,30 @@ def test_pings_are_answered_the_latest_of_a_read() -> None:
     assert len(written(channel)) == 7
     assert channel.feed(raw(PING, b""), 7, 0)
     assert (written(channel)[:2], channel.capacity) == (b"\x8a\x80", 1)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [ONE, ANSWER, raw(TEXT, b"{}"), ONE[:2], ONE[:9], raw(TEXT, b"x", fin=False), raw(BINARY, b"x")[:2]],
+)
+def test_a_message_behind_the_end_of_an_answer_is_not_the_next_ones(behind: bytes) -> None:
+    """Law: the answer stands, and its connection carries no other, whether the rest came with the end, in part or after it."""
+    channel, one = carrying()
+    channel.feed(ANSWER + behind, 6, 0)
+    assert (one.outcome, channel.capacity, channel.closing) == ("ok", 0, True)
+    channel, one = carrying()
+    channel.feed(ANSWER, 6, 0)
+    assert (one.outcome, channel.capacity) == ("ok", 1)
+    assert channel.feed(behind, 7, 0)
+    assert (channel.capacity, channel.fault) == (0, "a message that no request asked for")
+
+
+@pytest.mark.parametrize("behind", [raw(PING, b"x"), raw(PING, b"x")[:2], raw(PONG)])
+def test_control_frames_behind_an_answer_are_no_message(behind: bytes) -> None:
+    """Law: whole or in part, they cost no connection."""
+    channel, one = carrying()
+    channel.feed(ANSWER + behind, 6, 0)
+    assert (one.outcome, channel.capacity, channel.closing) == ("ok", 1, False)
 
 
 def test_a_message_that_no_request_asked_for_ends_a_connection_that_is_not_greeted() -> None:

@@ -230,19 +230,22 @@ class Exchange:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed. Raises OverLimit."""
         self.events((payload,), at)
 
-    def events(self, payloads: Sequence[bytes], at: int, *, behind: bool = False) -> None:
-        """As `event`, of all that one read completed. `behind`: more followed in that read, so that the last of them may have
-        waited too."""
+    def events(self, payloads: Sequence[bytes], at: int, *, behind: bool = False) -> bool:
+        """As `event`, of all that one read completed; whether some followed the answer's end. `behind`: more followed in that
+        read, so that the last of them may have waited too."""
         if self._mode != _STREAM:
             self._mode, self._left = _STREAM, 0
         answer, read_event = self.answer, self._read_event
         if behind or len(payloads) > 1:
             self._note_merged(len(payloads), at, behind=behind)
+        ended = False
         for payload in payloads:
+            ended = answer.done
             self._left -= len(payload)
             if self._left < 0:
                 self._look()
             read_event(answer, payload, at)
+        return ended
 
     def _look(self) -> None:
         """Hold the stream to its limits, and say when to look again. Raises OverLimit."""

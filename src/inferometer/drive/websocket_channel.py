@@ -116,8 +116,9 @@ class WebSocketChannel:
                     return False
                 return self._stop(exchange, Outcome.BAD_HTTP, EARLY)
             exchange.t_first_byte = at
+        more = False
         try:
-            exchange.events(messages, at, behind=self._reader.behind)
+            more = exchange.events(messages, at, behind=self._reader.behind)
         except OverLimit as cause:
             return self._stop(exchange, cause.outcome, str(cause))
         except Exception as cause:
@@ -128,6 +129,7 @@ class WebSocketChannel:
             self._release(exchange)
             if self._reader.noted:
                 self._attend(None, at)
+            self._refuse_unrequested(begun=more or self._reader.begun)
             if not self.closing:
                 self._answers += 1
                 self.capacity = 1
@@ -195,10 +197,14 @@ class WebSocketChannel:
         messages = self._reader.feed(data)
         if self._reader.noted:
             self._attend(None, 0)
-        if messages and not self._greets and not self.closing:
+        self._refuse_unrequested(begun=bool(messages) or self._reader.begun)
+        return opening is not None or self.closing or bool(self.outgoing)
+
+    def _refuse_unrequested(self, *, begun: bool) -> None:
+        """Without a request no message may begin: it, or what follows it, would be taken for the next one's answer."""
+        if begun and not self._greets and not self.closing:
             self._leave(frames.PROTOCOL_ERROR)
             self.fault = "a message that no request asked for"
-        return opening is not None or self.closing or bool(self.outgoing)
 
     def _end_handshake(self) -> None:
         if self._handshake is not None:

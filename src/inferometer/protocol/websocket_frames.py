@@ -144,6 +144,11 @@ class MessageReader:
         self.closed: Close | None = None
         self.fault: Close | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether some of a message is here that is not complete."""
+        return bool(self._kind or (self._held and self._held[0] & 0x0F < CLOSE))
+
     def feed(self, data: bytes) -> list[bytes]:
         """The messages completed by these bytes, in order. Never raises."""
         messages: list[bytes] = []
