@@ -14,6 +14,7 @@ from serving import QUICK, serving
 from websocket_play import Conversation, websocket_server
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
@@ -124,6 +125,36 @@ def test_what_does_not_fit_a_websocket_is_refused(flags: list[str], words: str, 
     assert words in " ".join(stderr.split())
 
 
+@pytest.mark.parametrize("name", ["Sec-WebSocket-Protocol", "sec-websocket-protocol"])
+def test_a_subprotocol_is_offered_however_its_header_line_is_spelled(name: str, tmp_path: Path) -> None:
+    """Law: the probe and the load accept the server's choice of it; `websockets` refuses whoever offers none."""
+    with serve(tokens, "127.0.0.1", 0, subprotocols=[Subprotocol("a")], compression=None) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        flags = [
+            "--url",
+            f"ws://127.0.0.1:{server.socket.getsockname()[1]}",
+            "--api",
+            "websocket",
+            "--model",
+            "m",
+        ]
+        _, stdout, stderr = run("run", *flags, "--header", f"{name}: a", *LOAD, out=tmp_path)
+        server.shutdown()
+        thread.join(10)
+    assert json.loads(stdout)["requests"]["completed"] == 30, stderr
+
+
+def tokens(connection: ServerConnection) -> None:
+    """Answer as the reference server does."""
+    for message in connection:
+        count = json.loads(message)["max_tokens"]
+        for text in [" word"] * count:
+            connection.send(json.dumps({"type": "token", "text": text}))
+        usage = {"prompt_tokens": 9, "completion_tokens": count}
+        connection.send(json.dumps({"type": "end", "finish_reason": "length", "usage": usage}))
+
+
 def test_a_server_that_limits_connections_turns_requests_away(tmp_path: Path) -> None:
     """Law: a 429 to the handshake is back pressure, as over HTTP, not a connection that failed; `websockets` says it here."""
     taken = threading.Event()
@@ -136,15 +167,7 @@ def test_a_server_that_limits_connections_turns_requests_away(tmp_path: Path) ->
             return None
         return connection.respond(429, "come back later")
 
-    def handle(connection: ServerConnection) -> None:
-        for message in connection:
-            count = json.loads(message)["max_tokens"]
-            for text in [" word"] * count:
-                connection.send(json.dumps({"type": "token", "text": text}))
-            usage = {"prompt_tokens": 9, "completion_tokens": count}
-            connection.send(json.dumps({"type": "end", "finish_reason": "length", "usage": usage}))
-
-    with serve(handle, "127.0.0.1", 0, process_request=limit, compression=None) as server:
+    with serve(tokens, "127.0.0.1", 0, process_request=limit, compression=None) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
