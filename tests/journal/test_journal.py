@@ -21,7 +21,7 @@ from inferometer.journal.outcomes import Outcomes
 from inferometer.journal.redact import LEAST_PART, STRUCK, Redactor
 from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
-from inferometer.journal.seal import read_stream, read_table, run_of, seal, streams
+from inferometer.journal.seal import LONGEST_FAILED, read_stream, read_table, run_of, seal, streams
 from inferometer.journal.writer import FURTHER, MOST_LABELS, Journal
 from inferometer.run.facts import read_facts
 
@@ -98,6 +98,22 @@ def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: 
     )
     assert record.column("t_connect").null_count == 10
     assert read_table(folder.pulse, PULSE).column("run_delay_ns").to_pylist() == [None, 1]
+
+
+def test_texts_without_end_of_failed_answers_are_not_counted(folder: RunFolder) -> None:
+    """Law: an answer that succeeded is counted whatever its length, a failed one up to LONGEST_FAILED."""
+    long, short, failed = "x" * (LONGEST_FAILED + 1), "x" * LONGEST_FAILED, Outcome.TOO_LARGE
+    journal = Journal(folder.journal, 0, Redactor(), "run")
+    for row, (text, outcome) in enumerate(
+        [(long, Outcome.OK), (long, failed), (short, failed), ("", failed)]
+    ):
+        journal.add(ended(row, text=text, outcome=outcome), 1)
+    journal.flush()
+    journal.close()
+    seal(folder, lambda texts: [len(text) for text in texts], "run")
+    record = read_table(folder.record, RECORD)
+    assert record.column("output_tokens_local").to_pylist()[:3] == [len(long), None, len(short)]
+    assert record.column("text_chars").to_pylist()[:3] == [len(long), len(long), len(short)]
 
 
 def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolder) -> None:

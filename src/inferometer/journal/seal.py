@@ -30,6 +30,10 @@ from inferometer.journal.text_counts import text_counts
 from inferometer.journal.versions import current
 from inferometer.whole_file import check_regular, replacing
 
+LONGEST_FAILED = 1 << 20
+"""Bytes of text beyond which the tokens of a failed answer are not counted: no figure needs them, and texts that a server makes
+to be slow to count take a second a mebibyte."""
+
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
 
@@ -156,11 +160,13 @@ def _joined(schedule: pa.Table, outcomes: pa.Table, folder: RunFolder) -> pa.Tab
 def _sealed(outcomes: pa.Table, joined: pa.Table, count: Count) -> pa.Table:
     """A piece of the record, without what turns repeat."""
     column = _one(outcomes.column("text"))
-    counted = count(column.drop_null().to_pylist())
-    local = pa.array(counted, pa.int32())
-    if column.null_count:
-        place = np.cumsum(np.asarray(column.is_valid())) - 1
-        local = local.take(pa.array(place, mask=np.asarray(column.is_null())))
+    excess = pc.greater(pc.binary_length(column), LONGEST_FAILED)
+    needless = pc.and_(excess, pc.not_equal(outcomes.column("outcome"), Outcome.OK))
+    wanted = _one(pc.if_else(needless, None, column))
+    local = pa.array(count(wanted.drop_null().to_pylist()), pa.int32())
+    if wanted.null_count:
+        place = np.cumsum(np.asarray(wanted.is_valid())) - 1
+        local = local.take(pa.array(place, mask=np.asarray(wanted.is_null())))
     columns = [*outcomes.columns, *(joined.column(name) for name in JOINED), local, *text_counts(column)]
     return pa.Table.from_arrays(columns, schema=RECORD)
 
