@@ -1,4 +1,4 @@
-"""gRPC on the client's side: framing, and the messages of vLLM's service, beside the official library.
+"""gRPC on the client's side: framing, and the messages of engines' services, beside the official library.
 
 The same messages or fault however cut. A message is read in the same way among others, where nearly all take a shorter path,
 as alone; and what the published messages can hold is read as they have it: ids, counts and finish reason.
@@ -6,27 +6,33 @@ as alone; and what the published messages can hold is read as they have it: ids,
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.message import DecodeError
-from smg_grpc_proto import vllm_engine_pb2 as pb
+from smg_grpc_proto import sglang_scheduler_pb2, trtllm_service_pb2, vllm_engine_pb2
 
 from fuzz.pieces import same_however_cut
 from inferometer.engines.answer import Answer
-from inferometer.engines.vllm_grpc import read_event
+from inferometer.engines.dialect import load
 from inferometer.protocol.event_decoder import EventTooLarge
-from inferometer.protocol.grpc import BadMessage, GrpcDecoder, framed
+from inferometer.protocol.grpc import BadMessage, GrpcDecoder
 
 LIMIT = 1 << 16
-CHUNK = framed(pb.GenerateResponse(chunk=pb.GenerateStreamChunk(token_ids=[7])).SerializeToString())[5:]
-
-Seen = tuple[list[int], int | None, int | None, str | None, str | None]
+SERVICES = (
+    ("vllm-grpc", vllm_engine_pb2, "output_ids"),
+    ("sglang-grpc", sglang_scheduler_pb2, "output_ids"),
+    ("trtllm-grpc", trtllm_service_pb2, "output_token_ids"),
+)
+"""Name, messages, and what the ids of an end are called."""
 
 
 def check(data: bytes) -> None:
     """As the body of a response, and as one message of it."""
     messages, _ = same_however_cut(data, unframed)
     assert all(len(message) <= LIMIT for message in messages)
-    for message in (data, *messages):
-        _one(message)
+    for api, pb, ids in SERVICES:
+        for message in (data, *messages):
+            _one(api, pb, ids, message)
 
 
 def unframed(pieces: list[bytes]) -> tuple[list[bytes], str]:
@@ -40,32 +46,30 @@ def unframed(pieces: list[bytes]) -> tuple[list[bytes], str]:
     return messages, ""
 
 
-def _one(message: bytes) -> None:
+def _one(api: str, pb: Any, ids: str, message: bytes) -> None:
+    read_event = load(api).read_event
     alone, among = Answer(), Answer()
-    read_event(among, CHUNK, 1)
-    assert among.flowing
     read_event(alone, message, 2)
+    chunk = pb.GenerateResponse(chunk=pb.GenerateStreamChunk(token_ids=[7])).SerializeToString()
+    read_event(among, alone.echo + chunk, 1)  # as of the same request
+    assert among.flowing
     read_event(among, message, 2)
-    assert alone.malformed == among.malformed
-    assert bytes(alone.event_class) == bytes(among.event_class)[1:] or alone.done
-    assert alone.finish_reason == among.finish_reason
     try:
         published = pb.GenerateResponse.FromString(message)
     except DecodeError:
-        return
-    if (alone.malformed or "").startswith("a field of wire type"):
-        return  # a group, which the library still skips
-    if published.HasField("chunk"):
-        _same(alone, len(published.chunk.token_ids), published.chunk.prompt_tokens)
+        published = None
+    kind = published and published.WhichOneof("response")
+    held = f"{alone.malformed} {among.malformed}"  # an end is held to the ids before it
+    if kind != "complete" and not alone.done and "the end" not in held:
+        assert alone.malformed == among.malformed
+        assert bytes(alone.event_class) == bytes(among.event_class)[1:]
         assert (among.output_tokens or 0) - 1 == (alone.output_tokens or 0)
-        assert not alone.done
-    elif published.HasField("complete"):
-        _same(alone, len(published.complete.output_ids), published.complete.prompt_tokens)
-        assert alone.done
-        assert (alone.finish_reason or "") in ("", published.complete.finish_reason)
-
-
-def _same(answer: Answer, tokens: int, prompt: int) -> None:
-    assert answer.malformed is None
-    assert (answer.output_tokens or 0) == tokens
-    assert not prompt or answer.input_tokens in (prompt, None)
+        assert alone.finish_reason == among.finish_reason
+    if kind is None or alone.malformed is not None:
+        return  # what contradicts itself, and a group, which the library still skips
+    part = getattr(published, kind)
+    assert (alone.output_tokens or 0) == len(part.token_ids if kind == "chunk" else getattr(part, ids))
+    assert not part.prompt_tokens or alone.input_tokens in (part.prompt_tokens, None)
+    assert alone.done == (kind == "complete")
+    if kind == "complete":
+        assert (alone.finish_reason or "") in ("", part.finish_reason, "stop")

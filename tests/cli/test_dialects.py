@@ -12,13 +12,14 @@ import pytest
 from commands import SMALL, only, run
 from peers import Script, Seen, chunked, scripted, whole
 from shipped_schemas import shipped
-from wording import OWN_FORM
 
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 
+SPOKEN = [name for name, one in INTERFACES.items() if one.embedded]
+"""What the reference server speaks, and a simulation."""
 TEMPLATE = 7
 """Tokens that the reference server counts around the text of one user message."""
 ANSWER = " said"
@@ -27,7 +28,7 @@ ANSWER = " said"
 @pytest.mark.parametrize(
     ("api", "how"),
     [
-        *((api, ()) for api in sorted(set(OWN_FORM) - {"chat", "completions"})),
+        *((api, ()) for api in sorted(set(SPOKEN) - {"chat", "completions"})),
         *((api, ("--no-stream",)) for api in ("anthropic", "ollama-chat", "responses", "vllm-grpc")),
     ],
     ids=str,
@@ -64,7 +65,7 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
 def test_a_simulation_speaks_every_interface_with_the_same_latencies(tmp_path: Path) -> None:
     """The model of the engine does not know the interface: outcomes, tokens and times to first token are a chat's."""
     found: dict[str, Any] = {}
-    for api in OWN_FORM:
+    for api in SPOKEN:
         arguments = ("--api", api, "--requests", "40", "--concurrency", "4", "--warmup", "4", *SMALL)
         _, stdout, _ = run("simulate", *arguments, "--json", out=tmp_path / api)
         summary = json.loads(stdout)

@@ -1,7 +1,8 @@
-"""`inferometer run` by gRPC against a server that speaks nothing else, and against one that is not there."""
+"""`inferometer run` by gRPC against servers that speak nothing else, and against one that is not there."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from concurrent import futures
@@ -10,79 +11,155 @@ from typing import Any
 
 import grpc
 import pytest
+import trustme
 from commands import SMALL, only, run
-from smg_grpc_proto import vllm_engine_pb2 as pb
+from smg_grpc_proto import sglang_scheduler_pb2, trtllm_service_pb2, vllm_engine_pb2
 
+from inferometer.engines.interface import INTERFACES
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 
-SERVICE = "vllm.grpc.engine.VllmEngine"
+MESSAGES: dict[str, Any] = {
+    "vllm-grpc": vllm_engine_pb2,
+    "sglang-grpc": sglang_scheduler_pb2,
+    "trtllm-grpc": trtllm_service_pb2,
+}
+APIS = sorted(MESSAGES)
 
 
 class Engine:
-    """As much of vLLM's service as a run needs, by grpcio; `requests`: those that it has got."""
+    """As much of a service as a run needs, by grpcio; `requests`: those that it has got. `counted`: by how many tokens more its
+    ends count than came."""
 
-    def __init__(self) -> None:
+    def __init__(self, api: str, *, counted: int = 0) -> None:
+        self.pb, self.api, self.counted = MESSAGES[api], api, counted
         self.requests: list[Any] = []
 
     def generate(self, request: Any, _context: Any) -> Iterator[Any]:
-        """Ids of a small vocabulary: chunks and the end, or the end alone."""
+        """Ids of a small vocabulary: chunks and the end, or the end alone, each as the published file has it."""
         self.requests.append(request)
-        prompt, count = len(request.tokenized.input_ids), request.sampling_params.max_tokens
-        ids = [n % 100 for n in range(count)]
-        for one in ids if request.stream else ():
-            made = pb.GenerateStreamChunk(token_ids=[one], prompt_tokens=prompt, completion_tokens=1)
-            yield pb.GenerateResponse(chunk=made)
-        last = ids[-1:] if request.stream else ids
-        done = pb.GenerateComplete(output_ids=last, finish_reason="length", prompt_tokens=prompt)
-        yield pb.GenerateResponse(complete=done)
+        prompt, count = len(self.prompt(request)), self.wanted(request)
+        own, streamed = self.api == "vllm-grpc", self.streamed(request)
+        ids, echo = [n % 100 for n in range(count)], {} if own else {"request_id": request.request_id}
+        for place, one in enumerate(ids if streamed else ()):
+            counted = 1 if own else place + 1
+            made = self.pb.GenerateStreamChunk(
+                token_ids=[one], prompt_tokens=prompt, completion_tokens=counted
+            )
+            yield self.pb.GenerateResponse(chunk=made, **echo)
+        last = ids if self.api == "trtllm-grpc" or not streamed else ids[-1:]
+        name = "output_token_ids" if self.api == "trtllm-grpc" else "output_ids"
+        counted = (len(last) if own else count) + self.counted
+        done = self.pb.GenerateComplete(
+            **{name: last}, finish_reason="length", prompt_tokens=prompt, completion_tokens=counted
+        )
+        yield self.pb.GenerateResponse(complete=done, **echo)
+
+    def prompt(self, request: Any) -> list[int]:
+        """The ids of a prompt."""
+        tokenized = request.tokenized
+        return list(tokenized.input_token_ids if self.api == "trtllm-grpc" else tokenized.input_ids)
+
+    def sampling(self, request: Any) -> Any:
+        """The message with the sampling parameters."""
+        return request.sampling_config if self.api == "trtllm-grpc" else request.sampling_params
+
+    def wanted(self, request: Any) -> int:
+        """Tokens of an answer."""
+        if self.api == "trtllm-grpc":
+            return int(request.max_tokens)
+        name = "max_new_tokens" if self.api == "sglang-grpc" else "max_tokens"
+        return int(getattr(request.sampling_params, name))
+
+    def streamed(self, request: Any) -> bool:
+        """Whether the answer is to come in chunks."""
+        return bool(request.streaming if self.api == "trtllm-grpc" else request.stream)
 
     def model(self, _request: Any, _context: Any) -> Any:
         """What is served."""
-        return pb.GetModelInfoResponse(served_model_name="m", max_context_length=9000, vocab_size=200_000)
+        if self.api == "trtllm-grpc":
+            return self.pb.GetModelInfoResponse(model_id="m", max_seq_len=9000, vocab_size=200_000)
+        return self.pb.GetModelInfoResponse(
+            served_model_name="m", max_context_length=9000, vocab_size=200_000
+        )
 
 
-@pytest.fixture
-def engine() -> Iterator[tuple[Engine, int]]:
-    """A running one, and its port."""
-    made, server = Engine(), grpc.server(futures.ThreadPoolExecutor(4))
+@contextlib.contextmanager
+def serving(engine: Engine, credentials: Any = None) -> Iterator[int]:
+    """It runs; gives its port."""
+    server = grpc.server(futures.ThreadPoolExecutor(4))
     methods = {
         "Generate": grpc.unary_stream_rpc_method_handler(
-            made.generate, pb.GenerateRequest.FromString, pb.GenerateResponse.SerializeToString
+            engine.generate, engine.pb.GenerateRequest.FromString, lambda answer: answer.SerializeToString()
         ),
         "GetModelInfo": grpc.unary_unary_rpc_method_handler(
-            made.model, None, lambda answer: answer.SerializeToString()
+            engine.model, None, lambda answer: answer.SerializeToString()
         ),
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    service = INTERFACES[engine.api].path.split("/")[1]
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
+    place = "127.0.0.1:0"
+    port = server.add_secure_port(place, credentials) if credentials else server.add_insecure_port(place)
     server.start()
-    yield made, port
-    server.stop(None)
+    try:
+        yield port
+    finally:
+        server.stop(None)
 
 
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("how", [(), ("--no-stream",)])
-def test_a_server_of_grpc_alone_is_measured(
-    engine: tuple[Engine, int], how: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_server_of_grpc_alone_is_measured(api: str, how: tuple[str, ...], tmp_path: Path) -> None:
     """Ids in and out, every row of the schedule with an id of its own, and what is sampled as the plan has it."""
-    made, port = engine
-    arguments = ("--url", f"grpc://127.0.0.1:{port}", "--api", "vllm-grpc", "--requests", "8", *how, *SMALL)
-    more = ("--warmup", "2", "--extra-body", '{"top_p": 0.5}', "--no-server-metrics", "--json")
-    _, stdout, _ = run("run", *arguments, *more, out=tmp_path)
+    engine = Engine(api)
+    with serving(engine) as port:
+        arguments = ("--url", f"grpc://127.0.0.1:{port}", "--api", api, "--requests", "8", *how, *SMALL)
+        more = ("--warmup", "2", "--extra-body", '{"top_p": 0.5}', "--no-server-metrics", "--json")
+        _, stdout, _ = run("run", *arguments, *more, out=tmp_path)
     summary = json.loads(stdout)
     assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
     assert summary["sut"]["url"] == f"http://127.0.0.1:{port}"
     for row in read_table(RunFolder.open(only(tmp_path)).record, RECORD).to_pylist():
         assert (row["outcome"], row["usage_output"]) == ("ok", row["output_tokens_asked"])
         assert (row["usage_input"], row["text"]) == (row["input_tokens_sent"], None)
-    loaded = [one for one in made.requests if "-" in one.request_id]
-    prompts = {one.request_id: list(one.tokenized.input_ids) for one in loaded}
+    loaded = [one for one in engine.requests if "-" in one.request_id]
+    prompts = {one.request_id: engine.prompt(one) for one in loaded}
     assert len({tuple(ids) for ids in prompts.values()}) == len(prompts) >= 10
-    assert {round(one.sampling_params.top_p, 3) for one in loaded} == {0.5}
-    assert {one.sampling_params.ignore_eos for one in loaded} == {True}
-    assert {one.stream for one in loaded} == {not how}
+    assert {round(engine.sampling(one).top_p, 3) for one in loaded} == {0.5}
+    assert {(one if api == "trtllm-grpc" else one.sampling_params).ignore_eos for one in loaded} == {True}
+    assert {engine.streamed(one) for one in loaded} == {not how}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_of_grpc_is_measured_over_tls(api: str, tmp_path: Path) -> None:
+    """By a certificate that the plan trusts; without it nothing is sent."""
+    authority = trustme.CA()
+    leaf = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
+    credentials = grpc.ssl_server_credentials([(leaf.private_key_pem.bytes(), chain)])
+    engine = Engine(api)
+    with serving(engine, credentials) as port:
+        wanted = ("run", "--url", f"grpcs://127.0.0.1:{port}", "--api", api, "--requests", "8", *SMALL)
+        more = ("--warmup", "0", "--no-server-metrics", "--json")
+        code, _, stderr = run(*wanted, *more, out=tmp_path / "untrusted")
+        assert (code, engine.requests) == (5, [])
+        assert "certificate" in stderr
+        _, stdout, _ = run(*wanted, *more, "--ca-file", str(tmp_path / "ca.pem"), out=tmp_path / "runs")
+    summary = json.loads(stdout)
+    assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
+    assert "TLS" in summary["sut"]["protocol"] or summary["sut"]["url"].startswith("https://")
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_server_whose_counts_contradict_its_ids_is_not_valid(api: str, tmp_path: Path) -> None:
+    """Law: each such answer fails by the words of the contradiction, in the probe before anything is measured."""
+    with serving(Engine(api, counted=2)) as port:
+        arguments = ("--url", f"grpc://127.0.0.1:{port}", "--api", api, "--requests", "4", *SMALL)
+        code, _, stderr = run("run", *arguments, "--warmup", "0", "--no-server-metrics", out=tmp_path)
+    assert code == 5
+    assert "the end counts 3 completion tokens, where 1 token ids came" in stderr
 
 
 def test_a_server_that_speaks_http_1_1_alone_is_no_grpc_server(tmp_path: Path) -> None:
@@ -96,3 +173,11 @@ def test_a_server_that_speaks_http_1_1_alone_is_no_grpc_server(tmp_path: Path) -
         )
     assert code == 5
     assert "HTTP/2" in stderr or "closed" in stderr
+
+
+@pytest.mark.parametrize("api", sorted(name for name in APIS if not INTERFACES[name].embedded))
+def test_what_no_simulated_engine_speaks_is_refused(api: str, tmp_path: Path) -> None:
+    """With the exit code of a plan that is wrong."""
+    code, _, stderr = run("simulate", "--api", api, "--requests", "4", *SMALL, out=tmp_path)
+    assert code == 2
+    assert api in stderr

@@ -56,7 +56,9 @@ def chunk(*ids: int) -> bytes:
 
 
 def complete(*ids: int, reason: str = "length") -> bytes:
-    made = pb.GenerateComplete(output_ids=ids, finish_reason=reason, prompt_tokens=2, completion_tokens=1)
+    made = pb.GenerateComplete(
+        output_ids=ids, finish_reason=reason, prompt_tokens=2, completion_tokens=len(ids)
+    )
     return framed(pb.GenerateResponse(complete=made).SerializeToString())
 
 

@@ -57,6 +57,22 @@ def test_what_a_grpc_request_cannot_hold_is_refused(target: dict[str, Any], word
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("api", [name for name in GRPC if not INTERFACES[name].takes_text])
+@pytest.mark.parametrize("workload", [{"prompt_format": "text"}, {"kind": "prompts", "prompts": "a.jsonl"}])
+def test_text_for_a_service_of_ids_is_refused(api: str, workload: dict[str, Any]) -> None:
+    """Before anything is sent, whether it is drawn or read from a file."""
+    with pytest.raises(PlanError, match="takes token ids, and these prompts are text"):
+        check(Plan.model_validate({"target": {"api": api, "url": "grpc://h"}, "workload": workload}))
+
+
+@pytest.mark.parametrize("api", [name for name in INTERFACES if not INTERFACES[name].embedded])
+def test_what_the_reference_server_does_not_speak_needs_a_url(api: str) -> None:
+    """Law: no plan measures it by an interface that it does not have."""
+    with pytest.raises(PlanError, match="the reference server does not speak"):
+        check(Plan.model_validate({"target": {"api": api}}))
+    check(Plan.model_validate({"target": {"api": api, "url": "grpc://h"}}))
+
+
 def test_what_it_can_hold_is_taken() -> None:
     """Sampling parameters by the names that vLLM gives them."""
     check(

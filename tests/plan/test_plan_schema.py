@@ -148,9 +148,10 @@ def test_a_plan_forces_the_length_of_answers_only_where_the_interface_can(api: s
     """`ignore_eos` is on by default where a request can carry it, and off elsewhere; requesting it there is a fault that names
     the key and the interface."""
     can = INTERFACES[api].takes_ignore_eos
-    assert Plan.model_validate({"target": {"api": api}}).workload.ignore_eos is can
+    target = {"api": api, "url": "http://h"}
+    assert Plan.model_validate({"target": target}).workload.ignore_eos is can
     for key in ("ignore_eos", "min_tokens"):
-        broken = faults(Plan.model_validate({"target": {"api": api}, "workload": {key: True}}))
+        broken = faults(Plan.model_validate({"target": target, "workload": {key: True}}))
         assert [fault.keys for fault in broken] == ([] if can else [(f"workload.{key}", "target.api")])
         assert all(api in fault.message for fault in broken)
 
@@ -162,7 +163,8 @@ def test_conversations_and_token_ids_follow_from_the_interface(api: str) -> None
         ({"turns": "2"}, INTERFACES[api].takes_messages, "chat"),
         ({"prompt_format": "ids"}, INTERFACES[api].takes_ids, "completions"),
     ):
-        broken = faults(Plan.model_validate({"target": {"api": api}, "workload": workload}))
+        target = {"api": api, "url": "http://h"}
+        broken = faults(Plan.model_validate({"target": target, "workload": workload}))
         assert len(broken) == (0 if takes else 1)
         assert all(remedy in fault.message for fault in broken)
 

@@ -111,7 +111,9 @@ def test_the_truth_is_that_of_http(serve: Serve) -> None:
     (row,) = truth(port)
     assert (row["api"], row["stream"], row["prompt_head"]) == ("websocket", True, PROMPT)
     received = row["received_ns"]
-    arrived = received if row["arrived_ns"] is None else row["arrived_ns"]  # the kernel stamps no packet until it has begun to
+    arrived = (
+        received if row["arrived_ns"] is None else row["arrived_ns"]
+    )  # the kernel stamps no packet until it has begun to
     assert sent <= arrived <= received <= row["opened_ns"]
     for model, left, there in zip(row["model_ns"], row["sent_ns"], instants[1:], strict=True):
         assert model <= min(left, there)

@@ -120,6 +120,8 @@ def client_of(
 
 
 GREETING = "Hello"
+GREETING_ID = 100
+"""In its place where only ids are taken: a byte of text in most vocabularies, and in none beyond the end."""
 LISTING_S = 30.0
 TOKENIZER_S = 60.0
 """A tokenizer reads a million tokens in a few seconds, eight texts at once; a server that takes longer hangs."""

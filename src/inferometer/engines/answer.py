@@ -78,6 +78,7 @@ class Answer:
         "cached_tokens",
         "closed",
         "done",
+        "echo",
         "emitted_ns",
         "error",
         "event_class",
@@ -109,6 +110,7 @@ class Answer:
         self.emitted_ns = array("q")
         self.texts: list[str] = []
         self.unseen = ""
+        self.echo = b""  # the field at the beginning of each message that repeats the request's id, of gRPC
         self.closed = 0  # texts up to the last part that a dialect with parts has closed
         self._contents: dict[int, str] = {}  # what is content, of the texts that are not all of one class
         self.first_text = -1

@@ -8,12 +8,14 @@
 | `only_streams`      | answers cannot be requested whole                                                         |
 | `greets`            | a WebSocket's server says something of its own accord, before a request or after it       |
 | `takes_messages`    | a prompt may be a list of messages: system prompts and conversations need that            |
+| `takes_text`        | a prompt may be text                                                                      |
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
 | `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
 | `fields`            | what `--extra-body` may set, with its kind; None: whatever JSON holds                     |
 | `mapped`            | the plan describes where requests go and how messages are read (message_form.py)          |
 | `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
+| `embedded`          | the reference server speaks it, and so a simulation                                       |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
 This file imports nothing of this program, so that `plan` may read it; `dialect.load` imports the one dialect that a run needs.
@@ -49,6 +51,7 @@ class Interface:
     home: str
     framing: Framing = Framing.SSE
     takes_messages: bool = False
+    takes_text: bool = True
     takes_ids: bool = False
     applies_template: bool = True
     takes_ignore_eos: bool = True
@@ -58,6 +61,7 @@ class Interface:
     model_in_url: bool = False
     only_streams: bool = False
     mapped: bool = False
+    embedded: bool = True
 
     def target(self, model: str) -> str:
         """Where a request for this model goes, below the base URL."""
@@ -100,6 +104,52 @@ _VLLM_FIELDS = {
     "truncate_prompt_tokens": "integer",
 }
 """Parameters of vLLM's gRPC by name, and of which kind each is (`fits`)."""
+_SGLANG_FIELDS = {
+    "temperature": "real",
+    "top_p": "real",
+    "top_k": "integer",
+    "min_p": "real",
+    "frequency_penalty": "real",
+    "presence_penalty": "real",
+    "repetition_penalty": "real",
+    "stop": "texts",
+    "stop_token_ids": "ids",
+    "skip_special_tokens": "truth",
+    "spaces_between_special_tokens": "truth",
+    "min_new_tokens": "count",
+    "ignore_eos": "truth",
+    "no_stop_trim": "truth",
+    "stream_interval": "integer",
+    "return_logprob": "truth",
+    "logprob_start_len": "integer",
+    "top_logprobs_num": "integer",
+}
+"""Those of SGLang's."""
+_TRTLLM_FIELDS = {
+    "temperature": "real",
+    "top_p": "real",
+    "top_p_min": "real",
+    "top_p_reset_ids": "integer",
+    "top_p_decay": "real",
+    "top_k": "integer",
+    "min_p": "real",
+    "frequency_penalty": "real",
+    "presence_penalty": "real",
+    "repetition_penalty": "real",
+    "prompt_ignore_length": "integer",
+    "no_repeat_ngram_size": "integer",
+    "stop": "texts",
+    "stop_token_ids": "ids",
+    "bad": "texts",
+    "bad_token_ids": "ids",
+    "ignore_eos": "truth",
+    "include_stop_token_in_output": "truth",
+    "min_tokens": "count",
+    "seed": "count",
+    "logprobs": "integer",
+    "prompt_logprobs": "integer",
+}
+"""Those of TensorRT-LLM's."""
 
 
 def fits(kind: str, value: object) -> bool:
@@ -182,6 +232,30 @@ _REGISTERED = (
         fields=_VLLM_FIELDS,
     ),
     Interface(
+        "sglang-grpc",
+        "SGLang's gRPC",
+        "/sglang.grpc.scheduler.SglangScheduler/Generate",
+        "sglang_grpc:SGLANG_GRPC",
+        framing=Framing.GRPC,
+        takes_text=False,
+        takes_ids=True,
+        applies_template=False,
+        embedded=False,
+        fields=_SGLANG_FIELDS,
+    ),
+    Interface(
+        "trtllm-grpc",
+        "TensorRT-LLM's gRPC",
+        "/trtllm.TrtllmService/Generate",
+        "trtllm_grpc:TRTLLM_GRPC",
+        framing=Framing.GRPC,
+        takes_text=False,
+        takes_ids=True,
+        applies_template=False,
+        embedded=False,
+        fields=_TRTLLM_FIELDS,
+    ),
+    Interface(
         "websocket",
         "the reference server's messages over a WebSocket",
         "/v1/ws",
@@ -209,6 +283,7 @@ _REGISTERED = (
         takes_ignore_eos=False,
         only_streams=True,
         mapped=True,
+        embedded=False,
     ),
 )
 

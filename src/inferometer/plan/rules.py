@@ -233,6 +233,11 @@ def _target(target: Target) -> Iterator[Fault]:
             ("target.http", "target.api"),
             f"{target.api} is gRPC, which needs HTTP/2: leave {{target.http}} out",
         )
+    if target.url is None and not target.interface.embedded:
+        yield Fault(
+            ("target.url", "target.api"),
+            f"the reference server does not speak {target.api}: set {{target.url}}",
+        )
     if target.interface.over_websocket and target.http != "1.1":
         yield Fault(
             ("target.http", "target.api"),
@@ -429,6 +434,12 @@ def _across(plan: Plan) -> Iterator[Fault]:
             ("workload.prompt_format", "target.api"),
             f"{plan.target.api} takes text, not token ids: "
             f"set {{target.api}} to {takers(ids=True)} or {{workload.prompt_format}} to text",
+        )
+    if plan.workload.text_only and not plan.target.interface.takes_text:
+        yield Fault(
+            (plan.workload.chosen_by, "target.api"),
+            f"{plan.target.api} takes token ids, and these prompts are text: "
+            "set {target.api} to another interface, or leave {workload.prompt_format} and files of prompts out",
         )
     yield from _no_such_fields(plan)
     for key in ("ignore_eos", "min_tokens"):

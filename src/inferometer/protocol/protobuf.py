@@ -21,7 +21,7 @@ import struct
 VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
 LONGEST_VARINT = 10
 _MASK = (1 << 64) - 1
-_GOES_ON = bytes(range(0x80, 0x100))
+GOES_ON = bytes(range(0x80, 0x100))
 """Bytes of a varint that are not its last."""
 _FLOAT = struct.Struct("<f")
 
@@ -85,7 +85,7 @@ def count(packed: bytes) -> int:
     """How many varints a packed list has. Raises Malformed."""
     if packed and packed[-1] >= 0x80:
         raise Malformed("a list that ends inside a varint")
-    return len(packed.translate(None, _GOES_ON))
+    return len(packed.translate(None, GOES_ON))
 
 
 def numbers(packed: bytes) -> list[int]:

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import Literal, Protocol
 
 from inferometer.documents.run_facts import RequestFacts
+from inferometer.drive.probe import GREETING, GREETING_ID
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import (
     Dialect,
@@ -473,6 +474,12 @@ def _placed(
         own_len=len(own),
         reply=None if prompt.reply is None else messages_bytes(prompt.reply, system_apart=apart),
     )
+
+
+def greeting_of(plan: Plan, model: str, fields: JsonObject | None = None) -> GenerationRequest:
+    """The short request that shows how the server answers this plan's; `fields`: one class's own."""
+    greeting = GREETING if plan.target.interface.takes_text else [GREETING_ID]
+    return generation_of(plan, model, greeting, 1, fields)
 
 
 def generation_of(

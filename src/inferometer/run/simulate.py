@@ -125,8 +125,8 @@ def _without_server(plan: Plan) -> Plan:
     """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there.
     Raises PlanError."""
     target = plan.target
-    if target.interface.mapped:
-        words = f"a simulated server knows no messages that a plan describes, as {target.api} has: use another interface"
+    if not target.interface.embedded:
+        words = f"no simulated engine speaks {target.api}: choose another interface"
         raise PlanError([Problem("target.api", words)])
     kept = Target(
         model=target.model,

@@ -24,7 +24,7 @@ from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run import own_tokens
 from inferometer.run.facts import with_known_sut
-from inferometer.run.requests import PromptFormat, Served, generation_of
+from inferometer.run.requests import PromptFormat, Served, generation_of, greeting_of
 from inferometer.run.scraping import secrets_of_run
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.processes import listening, process_of_port
@@ -154,13 +154,16 @@ def inspect(
     if wanted.interface.takes_ids and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
         known = highest < models.vocabularies.get(model, highest + 1)
-        requested = plan.workload.prompt_format == "ids"
+        requested = plan.workload.prompt_format == "ids" or not wanted.interface.takes_text
         if known and (requested if cold else probe.takes_ids(model, [highest, highest])):
             prompt_format = "ids"
         elif requested:
-            raise PlanError(
-                [Problem("--prompt-format", f"{model} does not accept token ids up to {highest}; use text")]
-            )
+            words = f"{model} does not accept token ids up to {highest}"
+            if not wanted.interface.takes_text:
+                raise PlanError([Problem("--tokenizer", f"{words}; choose the model's own tokenizer")])
+            raise PlanError([Problem("--prompt-format", f"{words}; use text")])
+    if prompt_format == "text" and not wanted.interface.takes_text:
+        raise PlanError([Problem("--api", f"{wanted.api} takes token ids, and this plan's prompts are text")])
     context = models.contexts.get(model)
     if left_open and prompt_format == "text":
         tokenizer = own_tokens.settled(plan, source, probe, model, reply, context, note, gone)
@@ -218,9 +221,9 @@ def _as_text(name: str) -> str:
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
     """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
-    reply = probe.try_out(generation_of(plan, model, probing.GREETING, 1))
+    reply = probe.try_out(greeting_of(plan, model))
     for one in plan.workload.classes:
-        probe.try_out(generation_of(plan, model, probing.GREETING, 1, one.fields))
+        probe.try_out(greeting_of(plan, model, one.fields))
     return reply
 
 

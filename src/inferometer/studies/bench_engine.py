@@ -28,7 +28,7 @@ from inferometer.addresses import is_loopback, shown
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.drive.credentials import headers, read_key
-from inferometer.drive.probe import GREETING, endpoint
+from inferometer.drive.probe import endpoint
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Reply
 from inferometer.engines.adapters.registry import recognised
 from inferometer.errors import PeerError
@@ -38,7 +38,7 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
-from inferometer.run.requests import generation_of
+from inferometer.run.requests import generation_of, greeting_of
 from inferometer.run.target import offer, open_probe
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
@@ -228,7 +228,7 @@ class LiveEngine:
             if self.adapter is not None and self.adapter.load is not None:
                 remarks += self._loaded(self.adapter.load(model), model)
             try:
-                probe.try_out(generation_of(plan, model, GREETING, 1))
+                probe.try_out(greeting_of(plan, model))
             except PeerError as cause:
                 timed_out = isinstance(cause.__cause__, Unanswered) and cause.__cause__.reason == "timeout"
                 names = [encodable(name) for name in models.names]

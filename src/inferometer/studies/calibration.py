@@ -33,6 +33,7 @@ from inferometer.documents.certificate import (
 from inferometer.documents.summary import Summary
 from inferometer.drive.progress_counters import Progress
 from inferometer.engines import dialect as dialects
+from inferometer.engines.interface import INTERFACES
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -87,10 +88,15 @@ class Ask:
         chosen = {} if version is None else {"http": version}
         names = [self.plan.target.api, *([] if self.like else [_USUAL.get(way, _USUAL_HTTP)])]
         for api in names:
+            if not INTERFACES[api].embedded:  # another over the same transport stands for it
+                continue
             target = Target.model_validate({"url": url, "api": api, "tls_ca_file": ca_file, **chosen})
             if target.transport == self.transport:
                 return target
-        words = f"{self.plan.target.api} does not go over {self.transport}: leave out --transport, or --like"
+        words = (
+            f"the reference server does not speak {self.plan.target.api} over {self.transport}: "
+            "leave out --transport, or --like"
+        )
         raise PlanError([Problem("target.api", words)])
 
     def steps(self, kind: ladder.Kind) -> list[float]:
