@@ -91,7 +91,7 @@ each = pytest.mark.parametrize("one", ALL, ids=str)
 def responses(one: Published) -> st.SearchStrategy[Any]:
     """Any message of its service, with what is read here and with what is not."""
     pb, sequence = one.pb, {one.sequence: st.sampled_from([0, 0, 0, 0, 1])}
-    counts = {"prompt_tokens": COUNT, "cached_tokens": COUNT}
+    counts = {"prompt_tokens": st.sampled_from([0, 9, 9, 9]) | COUNT, "cached_tokens": COUNT}
     completion = st.integers(0, 8) | COUNT
     more: dict[str, Any] = {}
     if one is TRTLLM:
@@ -142,7 +142,7 @@ def refused(one: Published, read: Any, ids: int, came: int) -> bool:
 def expected(one: Published, stream: list[Any]) -> tuple[list[int], int]:
     """Classes of the events and tokens, by the official library's reading."""
     classes: list[int] = []
-    tokens, done, echo = 0, False, ""
+    tokens, prompt, done, echo = 0, 0, False, ""
     for message in stream:
         kind = message.WhichOneof("response")
         if done or kind is None:
@@ -150,11 +150,14 @@ def expected(one: Published, stream: list[Any]) -> tuple[list[int], int]:
             continue
         part, request = getattr(message, kind), getattr(message, "request_id", "")
         ids = len(part.token_ids if kind == "chunk" else getattr(part, one.ids))
-        if refused(one, part, ids, tokens) or (request and echo and request != echo):
+        done = kind == "complete"
+        changed = done and prompt and part.prompt_tokens and prompt != part.prompt_tokens
+        if changed or refused(one, part, ids, tokens) or (request and echo and request != echo):
             classes.append(ERROR)
+            done = False
             continue
         echo = echo or request
-        done = kind == "complete"
+        prompt = prompt if tokens else part.prompt_tokens or prompt
         new = max(0, ids - tokens) if done else ids
         tokens += new
         classes.append(CONTENT if new else DONE if done else EMPTY)
@@ -255,6 +258,14 @@ def test_an_end_that_counts_other_tokens_than_came_is_an_error(one: Published, c
     )
     assert answer.malformed == f"the end counts {counted} completion tokens, where 3 token ids came"
     assert not answer.done
+
+
+@each
+def test_an_end_that_counts_another_prompt_is_an_error(one: Published) -> None:
+    """Law: of two counts of one prompt none stands."""
+    end = one.complete(7, 8, prompt_tokens=27)
+    answer = one.answered(one.chunk(7, prompt_tokens=9), one.chunk(8, prompt_tokens=9), end)
+    assert answer.malformed == "the end counts 27 prompt tokens, where 9 were counted before"
 
 
 @each

@@ -16,6 +16,7 @@ new. Output tokens are the ids that came. What a server says against them is an 
 | ------------------------------------------------------------------------------------------ | ---------------- |
 | `complete` whose `completion_tokens` is another number (`Ending`)                          | always           |
 | `complete` with fewer ids than came, where it has all                                      | `Ending.ALL`     |
+| `complete` with another number of prompt tokens than before the first token                | always           |
 | of a sequence other than the first, of which one was requested                             | always           |
 | with another `request_id` than the messages before it                                      | where it has one |
 
@@ -259,7 +260,8 @@ def _read(service: Service, answer: Answer, payload: bytes, at: int) -> None:
 def _chunk(service: Service, answer: Answer, content: bytes, at: int) -> None:
     """Ids, and counts."""
     found = _counted(content, service.chunk)
-    _count(answer, found)
+    if not answer.flowing:  # behind the first token the short way reads no counts either
+        _count(answer, found)
     if not _tokens(answer, found.get("ids", 0), at):
         answer.mark(_EMPTY, at)
 
@@ -274,6 +276,9 @@ def _complete(service: Service, answer: Answer, content: bytes, at: int) -> None
     said = named[-1].decode("utf-8", "replace") if named else ""
     reason, came, here = service.reasons.get(said, said), answer.output_tokens or 0, found.get("ids", 0)
     _check(service.ending, reason, came, here, found.get("completion", 0))
+    before, now = answer.input_tokens, found.get("prompt")
+    if before and now and now != before:
+        raise Malformed(f"the end counts {now} prompt tokens, where {before} were counted before")
     new = _tokens(answer, max(0, here - came), at)
     _count(answer, found)
     answer.output_tokens = answer.output_tokens or 0
