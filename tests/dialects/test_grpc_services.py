@@ -139,10 +139,11 @@ def refused(one: Published, read: Any, ids: int, came: int) -> bool:
     )
 
 
-def expected(one: Published, stream: list[Any]) -> tuple[list[int], int]:
-    """Classes of the events and tokens, by the official library's reading."""
+def expected(one: Published, stream: list[Any]) -> tuple[list[int], int, int | None]:
+    """Classes of the events, tokens and the place of the end, by the official library's reading."""
     classes: list[int] = []
     tokens, prompt, done, echo = 0, 0, False, ""
+    ended: int | None = None
     for message in stream:
         kind = message.WhichOneof("response")
         if done or kind is None:
@@ -160,8 +161,9 @@ def expected(one: Published, stream: list[Any]) -> tuple[list[int], int]:
         prompt = prompt if tokens else part.prompt_tokens or prompt
         new = max(0, ids - tokens) if done else ids
         tokens += new
+        ended = len(classes) if done else None
         classes.append(CONTENT if new else DONE if done else EMPTY)
-    return classes, tokens
+    return classes, tokens, ended
 
 
 @each
@@ -171,11 +173,11 @@ def test_any_stream_is_read_as_the_official_library_reads_it(one: Published, dat
     message says against those before it is an error."""
     stream = data.draw(st.lists(responses(one), max_size=12))
     answer = one.answered(*(message.SerializeToString() for message in stream))
-    classes, tokens = expected(one, stream)
+    classes, tokens, ended = expected(one, stream)
     assert list(answer.event_class) == classes
     assert list(answer.event_ns) == list(range(len(stream)))
     assert (answer.output_tokens or 0) == tokens
-    assert (answer.malformed is None) == (ERROR not in classes)
+    assert (answer.malformed is None) == (ERROR not in classes and ended in (None, len(stream) - 1))
     if CONTENT in classes:
         assert answer.first_text == answer.first_visible == answer.first_answer == classes.index(CONTENT)
 
@@ -310,6 +312,25 @@ def test_a_message_of_another_request_is_an_error(one: Published, kind: str) -> 
     assert (answer.output_tokens, answer.done) == (1, False)
     silent = one.pb.GenerateResponse(chunk={"token_ids": [2]}).SerializeToString()
     assert one.answered(one.chunk(1), silent, one.complete(1, 2)).malformed is None
+
+
+@each
+@pytest.mark.parametrize("kind", ["chunk", "complete", "neither"])
+def test_a_message_behind_the_end_is_an_error(one: Published, kind: str) -> None:
+    """Law: whatever it holds; the tokens that came before the end stand."""
+    last = {"chunk": one.chunk(2), "complete": one.complete(1, 2), "neither": b""}[kind]
+    answer = one.answered(one.chunk(1), one.complete(1), last)
+    assert (answer.malformed, answer.output_tokens) == ("a message behind the end", 1)
+    assert list(answer.event_class) == [CONTENT, DONE, DONE]
+
+
+@pytest.mark.parametrize("one", [SGLANG, TRTLLM], ids=str)
+def test_a_request_id_that_is_too_long_is_not_kept(one: Published) -> None:
+    """It would be held by each answer."""
+    message = one.pb.GenerateResponse(request_id="x" * 1025, chunk={"token_ids": [1]})
+    answer = one.answered(message.SerializeToString())
+    assert answer.malformed == "a request_id of 1025 bytes, which no request has"
+    assert answer.echo == b""
 
 
 @each

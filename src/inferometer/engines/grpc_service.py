@@ -18,6 +18,7 @@ new. Output tokens are the ids that came. What a server says against them is an 
 | `complete` with fewer ids than came, where it has all                                      | `Ending.ALL`     |
 | `complete` with another number of prompt tokens than before the first token                | always           |
 | of a sequence other than the first, of which one was requested                             | always           |
+| behind a `complete`, whatever it holds                                                     | always           |
 | with another `request_id` than the messages before it                                      | where it has one |
 
 Answers are ids and have no text: the first token is the first id, whatever it would be as text (draft B.1.2).
@@ -62,6 +63,8 @@ ID_BYTES = 3
 """Bytes of each id of a prompt, so that one nonce can be written over another: every id below 2^21 fits."""
 _WHOLE = 0xFFFF_FFFF
 """Of a varint, what a field of 32 bits keeps."""
+_LONGEST_REQUEST = 1024
+"""Bytes of a request_id, which is kept as long as its answer: many more than any of ours has."""
 _MOST_OF_A_MODEL = (1 << 31) - 1
 
 
@@ -196,6 +199,7 @@ def _reader(service: Service) -> Read:
             answer.output_tokens = (answer.output_tokens or 0) + tokens
             return
         if answer.done:
+            answer.malformed = answer.malformed or "a message behind the end"
             answer.mark(_DONE, at)
             return
         try:
@@ -247,6 +251,8 @@ def _read(service: Service, answer: Answer, payload: bytes, at: int) -> None:
     if not member:
         answer.mark(_EMPTY, at)
         return
+    if len(request) > _LONGEST_REQUEST:
+        raise Malformed(f"a request_id of {len(request)} bytes, which no request has")
     echo = piece(1, request) if request else b""
     if echo and answer.echo not in (b"", echo):
         raise Malformed("a message of another request, by its request_id")
