@@ -14,7 +14,7 @@ class Stream:
 
     `plain`: its DATA frames bypass h2. `answered`: its final head has come. `expected`: its Content-Length, of which `got` have
     come. `rest`: of the request's body, what is not sent. `taken`: bytes that are not given back to its window. `trailers`: the
-    first value of each field behind the body, or of the head that ended the answer.
+    value of each field behind the body, or the first of each of the head that ended the answer.
     """
 
     __slots__ = (

@@ -39,12 +39,13 @@ def read_response(fields: Fields) -> tuple[int, dict[bytes, bytes]]:
 
 
 def read_trailers(fields: Fields) -> dict[bytes, bytes]:
-    """The first value of each; they have no pseudo-header fields (8.1)."""
-    trailers: dict[bytes, bytes] = {}
+    """The value of each, of several with commas between (RFC 9110, 5.3): of two statuses neither is to be picked. They have no
+    pseudo-header fields (8.1)."""
+    trailers: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         _check(name, value)
-        trailers.setdefault(name, value)
-    return trailers
+        trailers.setdefault(name, []).append(value)
+    return {name: b", ".join(values) for name, values in trailers.items()}
 
 
 def _check(name: bytes, value: bytes) -> None:
