@@ -30,16 +30,16 @@ APIS = sorted(MESSAGES)
 
 class Engine:
     """As much of a service as a run needs, by grpcio; `requests`: those that it has got. `counted`: by how many tokens more its
-    ends count than came."""
+    ends count than came; `around`: by how many more it counts for each prompt."""
 
-    def __init__(self, api: str, *, counted: int = 0) -> None:
-        self.pb, self.api, self.counted = MESSAGES[api], api, counted
+    def __init__(self, api: str, *, counted: int = 0, around: int = 0) -> None:
+        self.pb, self.api, self.counted, self.around = MESSAGES[api], api, counted, around
         self.requests: list[Any] = []
 
     def generate(self, request: Any, _context: Any) -> Iterator[Any]:
         """Ids of a small vocabulary: chunks and the end, or the end alone, each as the published file has it."""
         self.requests.append(request)
-        prompt, count = len(self.prompt(request)), self.wanted(request)
+        prompt, count = len(self.prompt(request)) + self.around, self.wanted(request)
         own, streamed = self.api == "vllm-grpc", self.streamed(request)
         ids, echo = [n % 100 for n in range(count)], {} if own else {"request_id": request.request_id}
         for place, one in enumerate(ids if streamed else ()):
@@ -160,6 +160,15 @@ def test_a_server_whose_counts_contradict_its_ids_is_not_valid(api: str, tmp_pat
         code, _, stderr = run("run", *arguments, "--warmup", "0", "--no-server-metrics", out=tmp_path)
     assert code == 5
     assert "the end counts 3 completion tokens, where 1 token ids came" in stderr
+
+
+def test_a_constant_around_every_prompt_is_no_template_where_none_is_applied(tmp_path: Path) -> None:
+    """Law: ids are the prompt, so that a server which counts 100 more for each read something else."""
+    with serving(Engine("sglang-grpc", around=100)) as port:
+        arguments = ("--url", f"grpc://127.0.0.1:{port}", "--api", "sglang-grpc", "--requests", "8", *SMALL)
+        _, stdout, _ = run("run", *arguments, "--warmup", "0", "--no-server-metrics", "--json", out=tmp_path)
+    checks = {one["code"]: one["status"] for one in json.loads(stdout)["verdict"]["checks"]}
+    assert (checks["prompt_length"], checks["output_length"]) == ("fail", "pass")
 
 
 def test_a_server_that_speaks_http_1_1_alone_is_no_grpc_server(tmp_path: Path) -> None:

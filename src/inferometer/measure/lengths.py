@@ -141,25 +141,32 @@ def learned_lengths(record: Record, samples: Samples, template: float, *, with_t
 
 
 def prompt_lengths(
-    record: Record, samples: Samples, *, native: bool, with_template: bool, alike: bool = False
+    record: Record,
+    samples: Samples,
+    *,
+    native: bool,
+    with_template: bool,
+    alike: bool = False,
+    templated: bool = True,
 ) -> Lengths:
     """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's.
 
     `with_template`: the lengths asked for are those the server should count, so its usage is judged as it is, and where it
     gives none, what was sent and the tokens that were left to the template: the median of (asked - sent). What the template
     puts around a shared system message, or what a turn repeats, is on top of that, as those messages are. `alike`: texts may
-    repeat.
+    repeat. `templated`: the server may put a template around a prompt; else every token that it counts beyond is a miss.
     """
     requested = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
     server = samples.counts.server_input
     judged = sent + float(np.median(requested - sent)) if with_template and len(sent) else sent
     if native and not np.isnan(server).all():
-        overhead = (
-            _more_messages(server - requested, record, samples)
-            if with_template
-            else sum(_overhead(record, samples))
-        )
+        overhead: Floats | float = 0.0
+        if templated:
+            beyond = server - requested
+            overhead = (
+                _more_messages(beyond, record, samples) if with_template else sum(_overhead(record, samples))
+            )
         judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, requested, *PROMPT_MISS).sum())
     known = ~np.isnan(server)

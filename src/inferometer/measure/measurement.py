@@ -496,7 +496,10 @@ def _prompts(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Le
     # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
     given = isinstance(plan.workload, PromptsWorkload)
     native = plan.tokenizer.own and not given
-    return prompt_lengths(record, samples, native=native, with_template=with_template, alike=given)
+    templated = plan.target.interface.applies_template
+    return prompt_lengths(
+        record, samples, native=native, with_template=with_template, alike=given, templated=templated
+    )
 
 
 def _silent_events(record: Record, samples: Samples) -> Floats:
