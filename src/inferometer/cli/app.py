@@ -15,6 +15,7 @@ from inferometer.errors import (
     InferometerError,
     MachineError,
     PlanError,
+    Problem,
     in_words,
     machine_fault,
     shortage_of,
@@ -93,6 +94,7 @@ _RECOVER = "`inferometer recover` rebuilds the results of a run folder that was 
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line; gives the exit code."""
     try:
+        _check(arguments)
         code: Any = group.main(arguments, prog_name="inferometer", standalone_mode=False)
     except click.exceptions.Exit as left:
         return left.exit_code
@@ -115,6 +117,15 @@ def run(arguments: Sequence[str]) -> int:
         tell(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0
+
+
+def _check(arguments: Sequence[str]) -> None:
+    """Raises PlanError for a word that is no text: no URL, file of Arrow's or document can hold it."""
+    shown = {word: word.encode("utf-8", "backslashreplace").decode() for word in arguments}
+    if faults := [
+        Problem(known, "holds bytes that are no UTF-8") for word, known in shown.items() if word != known
+    ]:
+        raise PlanError.first(faults)
 
 
 def _reported(wrong: InferometerError) -> int:

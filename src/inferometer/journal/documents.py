@@ -6,6 +6,8 @@
 | nothing                                   | no document                                                         |
 | a link out of the folder                  | refused: others' files would stand in the folder's reports          |
 | a device, a pipe, a folder, a dead link   | refused: it is not absent, and reading it may wait or never end     |
+
+A path whose bytes are no UTF-8 is refused as a whole: Arrow opens none, and no document can name it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from inferometer.errors import RecordError
 
 def holds(folder: Path, name: str) -> bool:
     """Whether a folder has the document of this name, `telemetry/x` for one. Raises RecordError for what is refused."""
-    place = folder / name
+    place = in_text(folder / name)
     try:
         about = os.stat(not_elsewhere(place, folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -32,6 +34,14 @@ def holds(folder: Path, name: str) -> bool:
     if not stat.S_ISREG(about.st_mode):
         raise RecordError(f"{place}: is no regular file")
     return True
+
+
+def in_text(path: Path) -> Path:
+    """The path, if its bytes are text. Raises RecordError."""
+    shown = str(path).encode("utf-8", "backslashreplace").decode()
+    if shown != str(path):
+        raise RecordError(f"{shown}: holds bytes that are no UTF-8: rename it")
+    return path
 
 
 def place_of(folder: Path, name: str) -> Path:

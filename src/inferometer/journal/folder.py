@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from inferometer.errors import RecordError, file_error
-from inferometer.journal.documents import holds, not_elsewhere
+from inferometer.journal.documents import holds, in_text, not_elsewhere
 from inferometer.journal.unfinished import unfinished
 
 _READ = (
@@ -34,7 +34,7 @@ class RunFolder:
         """Make a new folder under `parent`, named after the UTC instant `wall_ns`. Raises RecordError."""
         stamp = datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC).strftime("%Y%m%dT%H%M%SZ")
         try:
-            parent.mkdir(parents=True, exist_ok=True)
+            in_text(parent.resolve()).mkdir(parents=True, exist_ok=True)
             for suffix in ("", *(f".{n}" for n in range(2, 1000))):
                 path = parent / f"{stamp}-{name}{suffix}"
                 try:

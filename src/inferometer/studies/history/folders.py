@@ -19,7 +19,7 @@ from pathlib import Path
 
 from inferometer.documents.history import HistoryEntry
 from inferometer.errors import RecordError
-from inferometer.journal.documents import holds
+from inferometer.journal.documents import holds, in_text
 from inferometer.journal.folder import RunFolder
 from inferometer.studies import bench
 from inferometer.studies.campaign_comparison import repeat_of
@@ -37,7 +37,7 @@ def results_in(folder: Path, home: Path, note: Note, deep: int = DEEPEST) -> Ite
     """The entries of a folder and of those inside it, in the order of names. `home`: the index's folder, which the entries'
     folders are relative to. What cannot be read is noted and passed over; links are not followed."""
     try:
-        found = _entries(folder, os.path.relpath(folder, home))
+        found = _entries(folder, str(in_text(Path(os.path.relpath(folder, home)))))
         for one in found or ():
             if (why := entries.fault(one)) is not None:
                 raise RecordError(f"{folder}: {why}")
