@@ -6,6 +6,9 @@
 A certificate speaks for one machine, kernel, Python, Inferometer and the packages its hot path is made of. If any of these has
 changed since, it is not used, and the run says which. It speaks for one transport, and for as many workers as it was made with,
 or fewer.
+
+What was changed since it was written certifies nothing: its id holds a digest of all else. One that is dated more than a day
+ahead of this machine's clock is passed over, for it would stay the newest for as long.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -33,6 +37,8 @@ from inferometer.telemetry.host import Environment
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
 MOST_BYTES = 4 << 20
 """Of a certificate, which has some ten kilobytes."""
+AHEAD_S = 86_400
+"""How far ahead of this machine's clock a certificate may be dated."""
 
 MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 """What of telemetry's environment has to be the same."""
@@ -59,11 +65,15 @@ def folder(environ: Mapping[str, str]) -> Path:
 
 def named(certificate: Certificate) -> Certificate:
     """The certificate with its id: its date without punctuation, and eight digits of the digest of all it says."""
-    content = msgspec.to_builtins(certificate)
-    del content["id"]
-    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:8]
-    date = "".join(char for char in certificate.date[:19] if char.isalnum())
-    return msgspec.structs.replace(certificate, id=f"{date}Z-{digest}")
+    return msgspec.structs.replace(certificate, id=_id_of(msgspec.to_builtins(certificate)))
+
+
+def _id_of(content: dict[str, Any]) -> str:
+    """The id of a certificate that says this, whatever version wrote it."""
+    said = {name: value for name, value in content.items() if name != "id"}
+    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:8]
+    date = "".join(char for char in said["date"][:19] if char.isalnum())
+    return f"{date}Z-{digest}"
 
 
 def machine_of(environment: Environment) -> Machine:
@@ -80,34 +90,50 @@ def store(certificate: Certificate, where: Path) -> Path:
 
 
 def read(path: Path) -> Certificate:
-    """One file. Raises ValueError if it is none of this version, OSError."""
+    """One file. Raises ValueError if it is none of this version, was changed or certifies no load, OSError."""
     try:
-        return msgspec.json.decode(whole_file.read(path, MOST_BYTES), type=Certificate)
+        encoded = whole_file.read(path, MOST_BYTES)
+        certificate = msgspec.json.decode(encoded, type=Certificate)
+        changed = certificate.id != _id_of(msgspec.json.decode(encoded))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
+    if changed:
+        raise ValueError(f"{path.name} was changed: its id is of another content")
+    _citation(certificate)
+    return certificate
+
+
+def _instant(certificate: Certificate) -> float:
+    """Its date in seconds since the epoch. Raises ValueError."""
+    return datetime.fromisoformat(certificate.date).timestamp()
 
 
 def find(
-    where: Path, machine: Machine, packages: Mapping[str, str], workers: int, transport: Transport
+    where: Path, machine: Machine, packages: Mapping[str, str], workers: int, transport: Transport, now: float
 ) -> SearchResult:
-    """The newest certificate that fits; else why the newest does not. Never raises: no certificate is only a pity."""
+    """The newest certificate that fits; else why the newest does not. `now`: seconds since the epoch. Never raises: no
+    certificate is only a pity."""
+    dated: list[tuple[float, str, Certificate]] = []
+    damaged: SearchResult | None = None
     try:
-        paths = sorted(where.glob("*.json"), reverse=True)  # an id begins with its date
+        paths = sorted(where.glob("*.json"))
     except OSError:
         return SearchResult("none")
-    reason: SearchResult | None = None
     for path in paths:
         try:
             certificate = read(path)
-        except (ValueError, OSError):
-            reason = reason or SearchResult("damaged", why=path.name)
-            continue
+            dated.append((_instant(certificate), certificate.id, certificate))
+        except (ValueError, OverflowError, OSError):
+            damaged = SearchResult("damaged", why=path.name)
+    mismatch: SearchResult | None = None
+    for instant, _, certificate in sorted(dated, key=lambda one: one[:2], reverse=True):
         differs = differences(certificate, machine, packages, workers, transport)
+        if instant > now + AHEAD_S:
+            differs.append(f"dated {certificate.date}, ahead of this machine's clock")
         if not differs:
             return SearchResult("found", certificate)
-        if reason is None or reason.status == "damaged":
-            reason = SearchResult("mismatch", why="; ".join(differs))
-    return reason or SearchResult("none")
+        mismatch = mismatch or SearchResult("mismatch", why="; ".join(differs))
+    return mismatch or damaged or SearchResult("none")
 
 
 def differences(
@@ -140,20 +166,21 @@ def cited(result: SearchResult) -> CertificateLookup:
     certificate = result.certificate
     if certificate is None:
         return CertificateLookup(result.status, result.why)
+    return CertificateLookup("found", None, _citation(certificate))
+
+
+def _citation(certificate: Certificate) -> CitedCertificate:
+    """What is cited of a certificate. Raises ValueError if it certifies no load."""
     rungs = tuple(_cited(rung) for rung in certificate.rungs if rung.good and rung.kind != "plan")
-    return CertificateLookup(
-        "found",
-        None,
-        CitedCertificate(
-            certificate.id,
-            certificate.date,
-            certificate.workers,
-            certificate.timestamp_source,
-            certificate.quick,
-            certificate.limits,
-            rungs,
-            certificate.transport,
-        ),
+    return CitedCertificate(
+        certificate.id,
+        certificate.date,
+        certificate.workers,
+        certificate.timestamp_source,
+        certificate.quick,
+        certificate.limits,
+        rungs,
+        certificate.transport,
     )
 
 

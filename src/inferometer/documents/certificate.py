@@ -10,6 +10,9 @@ from inferometer.plan.transports import Transport
 
 SCHEMA: Final = "inferometer/certificate/1"
 
+LEAST_LIMIT = 0.001
+"""Per worker and second: what is certified for less is certified for nothing, and no load is a share of it."""
+
 EndedBy = Literal["instrument", "server", "ladder"]
 """What ended a ladder: the next load was too much, the reference server fell behind, or there was no higher load. In the last
 two cases the instrument's own limit was not reached."""
@@ -110,7 +113,10 @@ class Certificate(Part, frozen=True):
 
 class CitedCertificate(Part, frozen=True):
     """What a run notes of the certificate that fits when it begins: enough to judge it by later and elsewhere. `rungs`: those
-    within all limits."""
+    within all limits.
+
+    Raises ValueError for one that certifies no load: a load is stated as a share of what is certified.
+    """
 
     id: str
     date: str
@@ -120,6 +126,12 @@ class CitedCertificate(Part, frozen=True):
     limits: CertifiedLimits
     rungs: tuple[CertificateRung, ...]
     transport: Transport = "http/1.1"
+
+    def __post_init__(self) -> None:
+        """See the class."""
+        limits = (self.limits.token_events_s, self.limits.requests_s, self.limits.whole_answers_s)
+        if self.workers < 1 or any(one is not None and one.per_worker < LEAST_LIMIT for one in limits):
+            raise ValueError("the certificate certifies no load")
 
 
 LookupStatus = Literal["found", "none", "mismatch", "damaged", "own", "simulated"]

@@ -83,7 +83,11 @@ def _why_none(lookup: CertificateLookup, plan: Plan, measurement: Measurement) -
             return {"why": "whole_answers", "differs": "it was made with streamed answers only"}
         source, cited = measurement.instrument.timestamp_source, lookup.certificate.timestamp_source
         return {"why": "timestamps", "differs": f"time stamps were from {cited}, are from {source}"}
-    differs = f"{lookup.why} cannot be read" if lookup.status == "damaged" else lookup.why
+    differs = (
+        f"{lookup.why} is damaged, was changed, or is of another version"
+        if lookup.status == "damaged"
+        else lookup.why
+    )
     return {"why": lookup.status, "differs": differs}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from inferometer.calibration import certificate as certificates
 from inferometer.documents.certificate import CertificateLookup
@@ -14,4 +15,5 @@ def cited_certificate(plan: Plan) -> CertificateLookup:
     """What a run of this plan cites."""
     machine, folder = certificates.machine_of(environment()), certificates.folder(os.environ)
     workers, transport = plan.instrument.workers, plan.target.transport
-    return certificates.cited(certificates.find(folder, machine, hot_path(), workers, transport))
+    now = time.time()
+    return certificates.cited(certificates.find(folder, machine, hot_path(), workers, transport, now))
