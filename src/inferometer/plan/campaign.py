@@ -180,7 +180,11 @@ def _override(
         form = _PARAMETER.fullmatch(text)
         if form is None:
             problems.append(
-                Problem(f"--param {text}", "write test.name=value, for example capacity.ttft_p99_ms=500")
+                Problem(
+                    f"--param {text}",
+                    "write test.name=value with the test as it is called, for example capacity.ttft_p99_ms=500 or "
+                    "long-context.lengths=[8192]",
+                )
             )
             continue
         if form[1] in ORDER and form[1] not in chosen:
