@@ -196,3 +196,10 @@ def test_a_certificate_of_a_clock_that_was_ahead_hides_no_other(made: Make, tmp_
     assert look(tmp_path, today).certificate == today
     store(made(date="yesterday"), tmp_path)
     assert look(tmp_path, today).certificate == today
+
+
+def test_a_number_beyond_all_certificates_is_damage(made: Make, tmp_path: Path) -> None:
+    """Law: a certificate whose digest cannot be made is read no further."""
+    path = store(made(), tmp_path)
+    path.write_text(path.read_text().replace('"interval_ms": 20.0', f'"interval_ms": {10**30}'))
+    assert look(tmp_path, made()) == certificates.SearchResult("damaged", why=path.name)

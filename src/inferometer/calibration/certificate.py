@@ -65,10 +65,10 @@ def folder(environ: Mapping[str, str]) -> Path:
 
 def named(certificate: Certificate) -> Certificate:
     """The certificate with its id: its date without punctuation, and eight digits of the digest of all it says."""
-    return msgspec.structs.replace(certificate, id=_id_of(msgspec.to_builtins(certificate)))
+    return msgspec.structs.replace(certificate, id=id_of(msgspec.to_builtins(certificate)))
 
 
-def _id_of(content: dict[str, Any]) -> str:
+def id_of(content: dict[str, Any]) -> str:
     """The id of a certificate that says this, whatever version wrote it."""
     said = {name: value for name, value in content.items() if name != "id"}
     digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:8]
@@ -90,22 +90,26 @@ def store(certificate: Certificate, where: Path) -> Path:
 
 
 def read(path: Path) -> Certificate:
-    """One file. Raises ValueError if it is none of this version, was changed or certifies no load, OSError."""
+    """One file. Raises ValueError if it is none of this version, was changed, has no date or certifies no load, OSError."""
     try:
         encoded = whole_file.read(path, MOST_BYTES)
         certificate = msgspec.json.decode(encoded, type=Certificate)
-        changed = certificate.id != _id_of(msgspec.json.decode(encoded))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
+        changed = certificate.id != id_of(msgspec.json.decode(encoded))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError) as cause:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
     if changed:
         raise ValueError(f"{path.name} was changed: its id is of another content")
     _citation(certificate)
+    _instant(certificate)
     return certificate
 
 
 def _instant(certificate: Certificate) -> float:
     """Its date in seconds since the epoch. Raises ValueError."""
-    return datetime.fromisoformat(certificate.date).timestamp()
+    try:
+        return datetime.fromisoformat(certificate.date).timestamp()
+    except OverflowError as cause:  # the first or the last day that there is, in another time zone
+        raise ValueError(f"{certificate.date} is no date of a certificate") from cause
 
 
 def find(
@@ -123,7 +127,7 @@ def find(
         try:
             certificate = read(path)
             dated.append((_instant(certificate), certificate.id, certificate))
-        except (ValueError, OverflowError, OSError):
+        except (ValueError, OSError):
             damaged = SearchResult("damaged", why=path.name)
     mismatch: SearchResult | None = None
     for instant, _, certificate in sorted(dated, key=lambda one: one[:2], reverse=True):
