@@ -44,11 +44,11 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
     assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
     assert summary["sut"]["api"] == api
     framing = INTERFACES[api].framing
-    spoken = "HTTP/1.1" if how else f"HTTP/1.1 with {framing}"
+    spoken = "HTTP/1.1, uncompressed" if how else f"HTTP/1.1 with {framing}, uncompressed"
     if INTERFACES[api].grpc:
-        spoken = "gRPC over HTTP/2, at most 100 requests at once on a connection"
+        spoken = "gRPC over HTTP/2, uncompressed, at most 100 requests at once on a connection"
     elif INTERFACES[api].over_websocket:
-        spoken = "WebSocket (RFC 6455)"
+        spoken = "WebSocket (RFC 6455), uncompressed"
     assert summary["sut"]["protocol"] == spoken
     around = TEMPLATE if INTERFACES[api].applies_template else 0
     for row in read_table(RunFolder.open(only(tmp_path)).record, RECORD).to_pylist():

@@ -149,7 +149,7 @@ def test_a_server_of_grpc_is_measured_over_tls(api: str, tmp_path: Path) -> None
         _, stdout, _ = run(*wanted, *more, "--ca-file", str(tmp_path / "ca.pem"), out=tmp_path / "runs")
     summary = json.loads(stdout)
     assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
-    assert "TLS" in summary["sut"]["protocol"] or summary["sut"]["url"].startswith("https://")
+    assert "gRPC over HTTP/2 over TLS" in summary["sut"]["protocol"]
 
 
 @pytest.mark.parametrize("api", APIS)
