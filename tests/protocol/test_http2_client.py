@@ -517,7 +517,10 @@ def test_trailers_are_with_the_stream_when_it_ends(body: bytes) -> None:
     server.h2.send_headers(1, [("grpc-status", "14"), ("grpc-status", "0")], end_stream=True)
     server.answer(3, b"x")
     ends = [event for event in made.receive(server.h2.data_to_send()) if isinstance(event, End)]
-    assert {end.stream.number: end.stream.trailers for end in ends} == {1: {b"grpc-status": b"14, 0"}, 3: None}
+    assert {end.stream.number: end.stream.trailers for end in ends} == {
+        1: {b"grpc-status": b"14, 0"},
+        3: None,
+    }
 
 
 def test_trailers_with_a_pseudo_field_cost_their_stream() -> None:
