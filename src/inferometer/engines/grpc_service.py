@@ -65,6 +65,8 @@ _WHOLE = 0xFFFF_FFFF
 """Of a varint, what a field of 32 bits keeps."""
 _LONGEST_REQUEST = 1024
 """Bytes of a request_id, which is kept as long as its answer: many more than any of ours has."""
+_MOST_STOPPING = 16
+"""Ids of the longest text that stops an answer."""
 _MOST_OF_A_MODEL = (1 << 31) - 1
 
 
@@ -303,7 +305,7 @@ def _check(ending: Ending, reason: str, came: int, here: int, counted: int) -> N
         return
     if ending is Ending.OWN and counted == here:
         return
-    if ending is Ending.ALL and counted > tokens and not whole:
+    if ending is Ending.ALL and not whole and tokens < counted <= tokens + _MOST_STOPPING:
         return
     raise Malformed(f"the end counts {counted} completion tokens, where {tokens} token ids came")
 
