@@ -137,7 +137,12 @@ def test_a_run_on_the_embedded_server_can_be_fitted(tmp_path: Path) -> None:
     """The same model in real time, over sockets: every member is there, and its step is not shorter than the model's."""
     flags = [word for name, value in LENGTHS.items() for word in (name, str(value))]
     run("run", "--concurrency", "4", "--requests", "60", "--warmup", "4", *flags, out=tmp_path / "runs")
-    code, stdout, _ = run("simulate", "--fit", str(only(tmp_path / "runs")), "--json", out=tmp_path / "sims")
+    code, stdout, stderr = run(
+        "simulate", "--fit", str(only(tmp_path / "runs")), "--json", out=tmp_path / "sims"
+    )
+    if "the client could not follow" in stderr:
+        pytest.skip("this machine is so busy that the run cannot be fitted, as the command says")
+    assert stdout, stderr
     document = json.loads(stdout)
     assert code == 4
     jsonschema.validate(document, SHIPPED)

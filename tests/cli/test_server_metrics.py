@@ -176,8 +176,8 @@ def test_what_the_embedded_server_counted_is_what_the_client_was_told(
     load: list[str], tmp_path: Path
 ) -> None:
     """To the token and the request, with the warm-up and what leads a closed loop in and out; a report made again says the
-    same. No scrape parts the measured requests from those that lead in and out: the measured phase has all of the former and
-    at most all of the latter, so that both agree exactly where there are none."""
+    same. No scrape parts the measured requests from those that lead in and out, and a late one may not part them from the
+    warm-up: the measured phase has all of its own tokens, and at most all."""
     few = ["--requests", "60", "--warmup", "7", *load, *SMALL]
     _, out, _ = run("run", "--json", *few, "--server-metrics-interval", "0.01", out=tmp_path)
     summary = json.loads(out)
@@ -189,10 +189,10 @@ def test_what_the_embedded_server_counted_is_what_the_client_was_told(
     assert bool(leading) == ("--concurrency" in load)
     assert whole["generation_tokens"]["server"] == sum(row["output_tokens_asked"] for row in rows)
     assert whole["server_n"] == whole["client_n"] == len(rows)
-    around = sum(row["output_tokens_asked"] for row in leading)
+    around = sum(row["output_tokens_asked"] for row in [*leading, *records(tmp_path, Phase.WARMUP)])
     assert 60 * 5 <= summary["server"]["generation_tokens"] <= 60 * 5 + around
     first, ended = summary["server"]["ttft_ms"]["n"], summary["server"]["succeeded"]
-    assert 60 <= first <= ended <= 60 + len(leading)
+    assert 60 <= first <= ended <= 67 + len(leading)
     assert whole["client_ttft_ms"] > whole["server_ttft_ms"]
     assert checks(summary)["server_tokens"]["status"] == "pass"
     assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
