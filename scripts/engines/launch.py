@@ -1,10 +1,11 @@
 """Start one of the installed engines on a free loopback port, wait until it serves, and end it.
 
-| engine   | model name to ask for                                          | ready in (2 cores) |
-| -------- | -------------------------------------------------------------- | ------------------ |
-| mlx      | `default_model`; any other name is looked for on a model hub   | 3-5 s              |
-| vllm     | `tiny`; any other name is answered with 404                    | 30-90 s            |
-| llamacpp | `tiny`; any other name is served just the same                 | 1 s                |
+| engine    | model name to ask for                                          | ready in (2 cores) |
+| --------- | -------------------------------------------------------------- | ------------------ |
+| mlx       | `default_model`; any other name is looked for on a model hub   | 3-5 s              |
+| vllm      | `tiny`; any other name is answered with 404                    | 30-90 s            |
+| vllm-grpc | `tiny`; requests name no model                                 | 30-90 s            |
+| llamacpp  | `tiny`; any other name is served just the same                 | 1 s                |
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import grpc
+
 from scripts.engines.places import ENGINES, GGUF, LLAMA_SERVER, MODEL
 
 CONTEXT = 8192
+SERVING = b"\x08\x01"
+"""A HealthCheckResponse that says so."""
 LOG_TAIL = 6000  # characters of a server's log that a failure shows
 
 
@@ -106,6 +111,14 @@ VLLM_SETTINGS = (
 RECIPES = {
     "mlx": Recipe(ENGINES / "mlx/bin/mlx_lm.server", _mlx, "default_model", "/health", 120, OFFLINE),
     "vllm": Recipe(ENGINES / "vllm/bin/vllm", _vllm, "tiny", "/health", 300, OFFLINE + VLLM_SETTINGS),
+    "vllm-grpc": Recipe(
+        ENGINES / "vllm/bin/vllm",
+        lambda port: [*_vllm(port), "--grpc"],
+        "tiny",
+        "/grpc.health.v1.Health/Check",
+        300,
+        OFFLINE + VLLM_SETTINGS,
+    ),
     "llamacpp": Recipe(LLAMA_SERVER, _llamacpp, "tiny", "/health", 60),
 }
 
@@ -123,7 +136,15 @@ def log_tail(log: Path) -> str:
     return log.read_text(errors="replace")[-LOG_TAIL:] if log.exists() else ""
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, health: str) -> bool:
+    """Whether it is well, as it says by HTTP or by gRPC's own service."""
+    if health.startswith("/grpc."):
+        with grpc.insecure_channel(url.removeprefix("http://")) as channel:
+            try:
+                return bool(channel.unary_unary(health)(b"", timeout=5) == SERVING)
+            except grpc.RpcError:
+                return False
+    url += health
     try:
         with urllib.request.urlopen(url, timeout=5) as reply:
             return bool(reply.status == 200)
@@ -134,7 +155,7 @@ def _answers(url: str) -> bool:
 def wait_until_ready(process: subprocess.Popen[bytes], engine: RunningEngine, recipe: Recipe) -> None:
     """Until it says that it is well. Raises EngineFailedError with the end of its log."""
     deadline = time.monotonic() + recipe.patience
-    while not _answers(engine.url + recipe.health):
+    while not _answers(engine.url, recipe.health):
         if process.poll() is not None:
             why = f"ended with status {process.returncode} before it was ready"
         elif time.monotonic() > deadline:

@@ -78,6 +78,12 @@ def vllm(request: Request, tmp_path_factory: TempPathFactory) -> Iterator[Runnin
 
 
 @pytest.fixture(scope="session")
+def vllm_grpc(request: Request, tmp_path_factory: TempPathFactory) -> Iterator[RunningEngine]:
+    """vLLM on the CPU, by its gRPC service alone."""
+    yield from serve("vllm-grpc", request, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def llamacpp(request: Request, tmp_path_factory: TempPathFactory) -> Iterator[RunningEngine]:
     """llama.cpp's server."""
     yield from serve("llamacpp", request, tmp_path_factory)

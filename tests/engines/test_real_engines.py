@@ -245,6 +245,24 @@ def test_vllm_is_counted_alike_over_its_other_interfaces(
     explained(found)
 
 
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_vllm_is_counted_alike_over_grpc(vllm_grpc: RunningEngine, streamed: bool, tmp_path: Path) -> None:
+    """As over completions, by token ids in and out: all is sent, answered and counted."""
+    stream = () if streamed else ("--no-stream",)
+    found = run(vllm_grpc, tmp_path, "--api", "vllm-grpc", *stream, *CLOSED)
+    nothing_lost(found)
+    assert [row["usage_input"] for row in found.measured] == [
+        row["input_tokens_sent"] for row in found.measured
+    ]
+    assert [row["usage_output"] for row in found.measured] == [
+        row["output_tokens_asked"] for row in found.measured
+    ]
+    facts = json.loads((found.folder / "run.json").read_text(encoding="utf-8"))
+    assert facts["prompt_format"] == "ids"
+    assert found.summary["sut"]["protocol"].startswith("gRPC over HTTP/2, uncompressed")
+    explained(found)
+
+
 def test_the_engines_own_counters_are_what_the_client_was_told(engine: RunningEngine, tmp_path: Path) -> None:
     """Prompt and output tokens, warm-up, lead-in, lead-out and cached ones included; mlx-lm shows no metrics, and nothing is
     made up."""
