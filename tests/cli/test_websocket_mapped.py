@@ -101,7 +101,7 @@ def test_the_plan_of_the_docs_measures_a_server_that_is_not_ours(plan: Path, tmp
         jsonschema.validate(summary, shipped("summary"))
         assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (12, 0), rerun[2]
         assert summary["sut"]["api"] == "websocket-mapped"
-        assert summary["sut"]["protocol"] == "WebSocket (RFC 6455), messages by the plan's target.websocket"
+        assert summary["sut"]["protocol"] == "WebSocket (RFC 6455), messages by the plan's target.websocket, uncompressed"
         assert summary["metrics"]["output_tokens"]["mean"] == 5
     for row in read_table(RunFolder.open(folder).record, RECORD).to_pylist():
         assert (row["outcome"], row["finish_reason"]) == ("ok", "length")

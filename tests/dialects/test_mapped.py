@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inferometer.engines import websocket
 from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import Dialect, GenerationRequest, load
-from inferometer.engines.message_form import Mark, MessageForm, parse_path
+from inferometer.engines.message_form import Mark, MessageForm, Path, Scalar, parse_path
 from inferometer.journal.schema import EventClass
 
 NAMES = ("a", "b", "c")
@@ -36,7 +36,9 @@ FORMS = st.builds(
 VALUES = st.recursive(
     SCALARS | st.sampled_from([" word", 7]),
     lambda inner: (
-        st.dictionaries(st.sampled_from([*NAMES, "error", "type"]), inner, max_size=4)
+        st.dictionaries(
+            st.sampled_from([*NAMES, "error", "type", "object"]), inner | st.just("error"), max_size=4
+        )
         | st.lists(inner, max_size=2)
     ),
     max_leaves=6,
@@ -115,8 +117,8 @@ def read_one(form: MessageForm, message: bytes) -> Answer:
     return answer
 
 
-def form_of(text: str = "t", **more: Any) -> MessageForm:
-    return MessageForm("/", '{"p":"{prompt}"}', Mark(parse_path(text)), Mark(("end",)), **more)
+def form_of(text: str = "t", where: tuple[tuple[Path, Scalar], ...] = (), **more: Any) -> MessageForm:
+    return MessageForm("/", '{"p":"{prompt}"}', Mark(parse_path(text), where), Mark(("end",)), **more)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,34 @@ def test_without_a_description_of_errors_those_of_common_shapes_are_errors(
 ) -> None:
     """Law: but a notice is none, for messages of others may be called anything."""
     assert read_one(form_of(), json.dumps(message).encode()).error == error
+
+
+@pytest.mark.parametrize("stated", [{"type": "error"}, {"object": "error"}, {"error": "no"}, {"error": ""}])
+@pytest.mark.parametrize("where", [(), ((("type",), "error"),)])
+def test_an_error_in_the_midst_of_an_answer_is_no_text_of_it(
+    stated: dict[str, str], where: tuple[tuple[tuple[str], str], ...]
+) -> None:
+    """Law: however its words stand where the text does, and whatever the description says of text."""
+    message = {"t": "the engine died", **stated}
+    if where:
+        message["type"] = "error"
+    answer = Answer()
+    for at, one in enumerate([{"t": "a", "type": "piece"}, message, {"end": True}]):
+        answer.flowing = at > 0 and not answer.done
+        made(form_of(where=where)).read_event(answer, json.dumps(one).encode(), at)
+    assert answer.error is not None
+    assert "the engine died" not in answer.texts
+
+
+@pytest.mark.parametrize("odd", [7, 1.5, True, ["a"], {"b": "a"}])
+def test_what_stands_in_the_place_of_text_and_is_none_fails_the_answer(odd: object) -> None:
+    """Law: a token left out would shift the first one's time; only the message that ends an answer may have another thing
+    there."""
+    message = json.dumps({"t": odd}).encode()
+    assert read_one(form_of(), message).malformed is not None
+    ended = read_one(form_of(), json.dumps({"t": odd, "end": True}).encode())
+    assert (ended.malformed, ended.done) == (None, True)
+    assert read_one(form_of(where=((("kind",), "piece"),)), message).malformed is None
 
 
 def test_a_description_of_errors_is_all_that_is_one() -> None:

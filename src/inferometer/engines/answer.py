@@ -313,11 +313,20 @@ def error_in(payload: bytes, *, alone: bool) -> bool:
         return False
     kind = content.get("type")
     kind = kind if isinstance(kind, str) else None
-    if content.get("error") not in _NO_ERROR or content.get("object") == "error" or kind in _ERROR_TYPES:
+    if states_error(content.get("error"), content.get("object"), kind):
         return True
     if not alone or kind is not None:
         return False
     return isinstance(content.get("message"), str) or content.get("detail") not in _NO_ERROR
+
+
+def states_error(error: object, named: object, kind: object = None) -> bool:
+    """Whether a message with these members `error`, `object` and `type` is an error, whatever else it has."""
+    return (
+        (error is not None and error not in _NO_ERROR)
+        or named == "error"
+        or (isinstance(kind, str) and kind in _ERROR_TYPES)
+    )
 
 
 _NO_ERROR: tuple[object, ...] = (None, False, {}, [])

@@ -5,13 +5,14 @@ A message that is only text is recognised by being decoded as a type that no oth
     text: data.token, where kind = piece           class Message: kind: Literal["piece"]; data: Data; usage: Any = None
     completion_tokens: usage.out              ->   class Data: token: str
 
-It is one if nothing true is in the members that may hold more, which here is `usage`. Every other message is decoded as it is,
-and looked at path by path.
+It is one if nothing true is in the members that may hold more, which here is `usage`, and it has no common shape of an error,
+unless errors are described. Every other message is decoded as it is, and looked at path by path.
 
 | a message                                              | is read as                                               |
 | ------------------------------------------------------ | -------------------------------------------------------- |
 | an error by the description; without one by answer.py  | error                                                    |
 | with text                                              | content                                                  |
+| with something else in the text's place, not the last  | malformed                                                |
 | that ends the answer                                   | done; content if it has text too                         |
 | any other                                              | usage if it has a count, finish if a reason, else empty  |
 | that is no JSON                                        | as in every dialect (`Answer.unreadable`)                |
@@ -25,11 +26,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from inferometer.engines.answer import NO_REASON, Answer, error_in, words_of
+from inferometer.engines.answer import NO_REASON, Answer, error_in, states_error, words_of
 from inferometer.engines.dialect import Dialect, GenerationRequest, Read
 from inferometer.engines.interface import Interface
 from inferometer.engines.message_form import PLACEHOLDERS, Mark, MessageForm, Path, Scalar
@@ -37,7 +38,7 @@ from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
 
 _CONTENT, _EMPTY, _DONE = int(EventClass.CONTENT), int(EventClass.EMPTY), int(EventClass.DONE)
-_USAGE, _FINISH = int(EventClass.USAGE), int(EventClass.FINISH)
+_USAGE, _FINISH, _ERROR = int(EventClass.USAGE), int(EventClass.FINISH), int(EventClass.ERROR)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PLACE = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 
@@ -147,9 +148,11 @@ def _plain(form: MessageForm) -> Callable[[bytes], str | None] | None:
         odd = dict.fromkeys([*falses, *_insert_oddities(members, form)])
     except _NotPlain:
         return None
+    stated = [] if form.error is not None else _stating(members)
     decode = msgspec.json.Decoder(_struct(members)).decode
     holder_of, odd_of = attrgetter(first), attrgetter(*odd) if odd else None
-    several = len(odd) > 1
+    stated_of = attrgetter(*stated) if stated else None
+    several, nothing = len(odd) > 1, (None,) * len(stated)
 
     def plain(payload: bytes) -> str | None:
         try:
@@ -157,6 +160,8 @@ def _plain(form: MessageForm) -> Callable[[bytes], str | None] | None:
         except _UNREADABLE:
             return None
         if odd_of is not None and (any(odd_of(message)) if several else odd_of(message)):
+            return None
+        if stated_of is not None and (said := stated_of(message)) != nothing and states_error(*said):
             return None
         text = holder_of(message)
         if rest:
@@ -172,7 +177,7 @@ def _insert_oddities(members: _Members, form: MessageForm) -> Iterator[str]:
     for path in filter(None, (form.prompt_tokens, form.completion_tokens, form.finish_reason)):
         _insert(members, path, None)
     wanted = dict(form.text.where)
-    for mark in (form.end, form.error or Mark(("error",))):
+    for mark in (form.end, *([] if form.error is None else [form.error])):
         if any(path in wanted and wanted[path] != value for path, value in mark.where):
             continue  # no message is both
         present = mark.path or next((path for path, value in mark.where if value), ())
@@ -202,6 +207,19 @@ def _insert(members: _Members, path: Path, kind: Any) -> str:
     if inner is not kind and not (optional and inner in (None, Any)):
         raise _NotPlain
     return attribute
+
+
+def _stating(members: _Members) -> list[str]:
+    """Take in what may state an error in one of the common shapes, whatever its type; the attributes of what still may."""
+    for name in ("error", "object", "type"):
+        members.setdefault(name, Any)
+    fixed = get_args(members["type"])  # where a condition gives its only value
+    names = (
+        ("error", "object")
+        if fixed and not states_error(None, None, fixed[0])
+        else ("error", "object", "type")
+    )
+    return [_attribute(members, name) for name in names]
 
 
 def _insert_text(members: _Members, path: Path) -> tuple[str, Path]:
@@ -245,10 +263,14 @@ def _read(form: MessageForm, answer: Answer, message: Any, payload: bytes, at: i
     answer.count(prompt, output)
     if isinstance(reason, str):
         answer.finish(reason)
-    before = len(answer.event_class)
-    if _holds(form.text, message) and isinstance(text := _inside(message, form.text.path), str):
-        answer.text(_CONTENT, text, at)
-    ended = _holds(form.end, message)
+    before, ended = len(answer.event_class), _holds(form.end, message)
+    if _holds(form.text, message):
+        text = _inside(message, form.text.path)
+        if isinstance(text, str):
+            answer.text(_CONTENT, text, at)
+        elif not ended:  # a token that would be left out of every figure
+            answer.malformed = answer.malformed or "what target.websocket.text leads to is no text"
+            answer.mark(_ERROR, at)
     if ended:
         answer.done, answer.flowing = True, False
     if len(answer.event_class) == before:
