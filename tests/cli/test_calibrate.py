@@ -261,6 +261,16 @@ def test_interrupted_nothing_is_stored_and_nothing_is_left(tmp_path: Path) -> No
     assert not state.exists()
 
 
+def test_a_plan_that_describes_messages_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """Law: the reference server does not speak them, so there is nothing that such a load could be tried on."""
+    described = {"request": {"p": "{prompt}", "n": "{max_tokens}"}, "text": "t", "end": "e"}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"target": {"url": "ws://h", "websocket": described}}))
+    code, stdout, stderr = finish("calibrate", "--like", str(plan), "--quick")
+    assert (code, stdout) == (2, "")
+    assert "knows no messages that a plan describes" in stderr
+
+
 def test_a_wrong_command_line_is_refused_before_anything_starts(tmp_path: Path) -> None:
     """A plan that is not there, a number of workers that is none."""
     for wrong in (["--like", str(tmp_path / "none.yaml")], ["--workers", "0"], ["--nonsense"]):

@@ -83,6 +83,9 @@ class Ask:
     def target(self, url: str, ca_file: str | None) -> Target:
         """The reference server at `url`, by this transport and the plan's interface; without `like` by one that goes over it.
         Raises PlanError if the plan's does not."""
+        if self.plan.target.interface.mapped:
+            words = "the reference server knows no messages that a plan describes: give --transport in place of --like"
+            raise PlanError([Problem("target.websocket", words)])
         way = self.transport.removesuffix("+tls")
         version: Any = way.removeprefix("http/") if way.startswith("http/") else None
         chosen = {} if version is None else {"http": version}
