@@ -23,6 +23,7 @@ SOUND: dict[str, Any] = {
     "prompt_tokens": "usage.in",
     "greets": True,
 }
+NESTED = SOUND | {"request": {"a": ["{prompt}"], "o": {"n": "{max_tokens}"}, "free": "{temperature}"}}
 
 
 def plan(tmp_path: Path, target: dict[str, Any]) -> Plan:
@@ -60,6 +61,8 @@ def test_whoever_runs_the_plan_of_another_is_shown_what_it_sends(tmp_path: Path)
         ({"request": {"n": "{max_tokens}"}}, 'request: must hold "{prompt}" once, not 0 times'),
         ({"request": {"a": "{prompt}{prompt}", "n": "{max_tokens}"}}, "once, not 2 times"),
         ({"request": {"a": "{prompt}"}}, 'request: must hold "{max_tokens}"'),
+        ({"request": {"{prompt}": "a", "n": "{max_tokens}"}}, "only values are filled in"),
+        ({"request": {"a": "{prompt}", "n": [{"is{max_tokens}": 1}]}}, "only values are filled in"),
         ({"request": {"a": "{prompt}", "n": "{max_tokens}", "api_key": "x"}}, "websocket: api_key looks like a secret"),
         ({"path": "/a?token=x"}, "websocket: token looks like a secret"),
         ({"path": "stream"}, "path: must begin with /"),
@@ -94,6 +97,8 @@ def test_what_is_no_description_is_refused_by_its_name(
         ({"api": "chat", "websocket": SOUND}, "is about websocket-mapped, and target.api is chat"),
         ({"stream": False, "websocket": SOUND}, "has no whole answers"),
         ({"http": "2", "websocket": SOUND}, "a WebSocket begins with HTTP/1.1"),
+        ({"extra_body": {"a": "x"}, "websocket": NESTED}, "extra_body would replace a of the request"),
+        ({"extra_body": {"o": None}, "websocket": NESTED}, "extra_body would replace o of the request"),
     ],
 )
 def test_what_does_not_go_together_with_it_is_refused(
@@ -103,3 +108,18 @@ def test_what_does_not_go_together_with_it_is_refused(
     with pytest.raises(PlanError) as caught:
         plan(tmp_path, {"url": "ws://h", **target})
     assert words in str(caught.value)
+
+
+def test_no_class_replaces_what_the_plan_decides(tmp_path: Path) -> None:
+    """Law: neither do the fields of one class; those that a plan leaves open are its own."""
+
+    def classed(fields: dict[str, Any]) -> Plan:
+        path = tmp_path / "classes.json"
+        one = {"name": "x", "input_tokens": "32", "output_tokens": "8", "extra_body": fields}
+        workload = {"name": "custom", "classes": [one]}
+        path.write_text(json.dumps({"target": {"url": "ws://h", "websocket": NESTED}, "workload": workload}))
+        return build(path)
+
+    with pytest.raises(PlanError, match="would replace a of the request"):
+        classed({"a": "always the same"})
+    assert classed({"free": 0.5, "more": 1}).workload.classes[0].fields["free"] == 0.5

@@ -306,6 +306,19 @@ def _bodies(plan: Plan) -> Iterator[Fault]:
             ("target.extra_body", PLANNED[name]),
             f"{{target.extra_body}} cannot set {name}, which the plan decides: use {{{PLANNED[name]}}}",
         )
+    described = plan.target.websocket
+    if described is None:
+        return
+    places = [
+        ("target.extra_body", body),
+        *(("workload.classes", one.fields) for one in plan.workload.classes),
+    ]
+    for place, fields in places:
+        if lost := sorted(described.filled & fields.keys()):
+            yield Fault(
+                (place, "target.websocket"),
+                f"{{{place}}} would replace {', '.join(lost)} of the request that {{target.websocket}} describes",
+            )
 
 
 def _guardrails(declared: Guardrails) -> Iterator[Fault]:

@@ -1,6 +1,7 @@
 """The messages of a WebSocket server with a form of its own, as a plan file describes them (`target.websocket`)."""
 
 import json
+from collections.abc import Iterator
 from math import inf
 from typing import Annotated, Any
 
@@ -82,11 +83,24 @@ def _template(request: dict[str, Any]) -> dict[str, Any]:
         text.encode()
     except (TypeError, ValueError):
         raise ValueError("must be expressible in JSON: no dates, no NaN, no infinity") from None
+    for name in _names(request):
+        if any(place in name for place in PLACEHOLDERS):
+            raise ValueError(f"the name {name!r} stays as it is: only values are filled in")
     if (count := text.count("{prompt}")) != 1:
         raise ValueError(f'must hold "{{prompt}}" once, not {count} times')
     if "{max_tokens}" not in text:
         raise ValueError('must hold "{max_tokens}": answers would have other lengths than the plan\'s')
     return request
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The names of all members of an object, at any depth."""
+    if isinstance(value, dict):
+        yield from map(str, value)
+        value = [*value.values()]
+    if isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
 
 
 class WebSocketForm(Part):
@@ -135,6 +149,13 @@ class WebSocketForm(Part):
                     f"{name} would hold for every message with text: give it another path, or values in where"
                 )
         return self
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Members of the request that hold what a plan decides: the prompt, the model, the length of the answer."""
+        decided = ("{prompt}", "{model}", "{max_tokens}")
+        texts = {name: json.dumps(value, ensure_ascii=False) for name, value in self.request.items()}
+        return frozenset(name for name, text in texts.items() if any(place in text for place in decided))
 
     @property
     def form(self) -> MessageForm:
