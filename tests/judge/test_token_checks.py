@@ -204,3 +204,10 @@ def test_text_held_back_counts_as_a_token_of_its_own_event(run: Any) -> None:
     for text in ("\u2764\u00e9", "\ufffd word"):
         assert (counted(text).status, counted(text).facts["against"]) == ("pass", "events")
     assert counted("some words").status == "unsure"
+
+
+def test_without_usage_no_sums_are_told(run: Any) -> None:
+    """Law: sums are those of answers that have both counts; of none they would say that the client saw no events."""
+    check = judge(*run(usage_output=lambda v: [None] * len(v))).check("token_counts")
+    assert (check.status, check.value) == ("unsure", None)
+    assert {"server", "events", "tokenizer", "words"}.isdisjoint(check.facts)

@@ -192,8 +192,10 @@ def _doubt(tokens: Tokens, *, native: bool) -> tuple[str, float, float] | None:
 
 def _nearest(tokens: Tokens, facts: Facts, *, native: bool) -> Check:
     """The gap to the nearest count of the client's own."""
-    if tokens.server_where_both == 0:
-        return Check("token_counts", "unsure", None, TOKEN_GAP, facts=facts)
+    if (
+        tokens.server_where_both == 0
+    ):  # no answer has both counts, so there are no sums of such answers to tell
+        return Check("token_counts", "unsure", None, TOKEN_GAP, facts={"by_source": dict(tokens.by_source)})
     gaps = _count_gaps(tokens, native=native)
     if (
         not gaps
