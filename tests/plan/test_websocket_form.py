@@ -75,6 +75,8 @@ def test_whoever_runs_the_plan_of_another_is_shown_what_it_sends(tmp_path: Path)
         ({"end": {}}, "end: needs a path, or values in where"),
         ({"end": "data.text"}, "websocket: end would hold for every message with text"),
         ({"error": {"where": {"kind": "piece"}}}, "websocket: error would hold for every message with text"),
+        ({"completion_tokens": 'usage["in"]'}, "completion_tokens would be read where prompt_tokens is"),
+        ({"finish_reason": "data.text"}, "finish_reason would be read where text is"),
         ({"prompt_tokens": ""}, "prompt_tokens: is no path into a message"),
         ({"finish": "a"}, "finish"),
         ({"greets": "maybe"}, "target.websocket.greets"),

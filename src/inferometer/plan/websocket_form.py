@@ -139,6 +139,11 @@ class WebSocketForm(Part):
     def _distinct(self) -> "WebSocketForm":
         if self.text.path is None:
             raise ValueError("text needs a path")
+        read = {_steps(self.text.path): "text"}
+        for name in ("prompt_tokens", "completion_tokens", "finish_reason"):
+            steps = _steps(getattr(self, name))
+            if steps and (other := read.setdefault(steps, name)) != name:
+                raise ValueError(f"{name} would be read where {other} is: one member is not both")
         for name, mark in (("end", self.end), ("error", self.error)):
             if (
                 mark is not None
