@@ -320,7 +320,7 @@ def error_in(payload: bytes, *, alone: bool) -> bool:
     return isinstance(content.get("message"), str) or content.get("detail") not in _NO_ERROR
 
 
-def states_error(error: object, named: object, kind: object = None) -> bool:
+def states_error(error: object = None, named: object = None, kind: object = None) -> bool:
     """Whether a message with these members `error`, `object` and `type` is an error, whatever else it has."""
     return (
         (error is not None and error not in _NO_ERROR)

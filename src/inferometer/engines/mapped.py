@@ -145,23 +145,23 @@ def _plain(form: MessageForm) -> Callable[[bytes], str | None] | None:
         for path, value in form.text.where:
             if value is not False:
                 _insert(members, path, _type_of(value))
-        odd = dict.fromkeys([*falses, *_insert_oddities(members, form)])
+        odd = list(dict.fromkeys([*falses, *_insert_oddities(members, form)]))
     except _NotPlain:
         return None
     stated = [] if form.error is not None else _stating(members)
     decode = msgspec.json.Decoder(_struct(members)).decode
-    holder_of, odd_of = attrgetter(first), attrgetter(*odd) if odd else None
-    stated_of = attrgetter(*stated) if stated else None
-    several, nothing = len(odd) > 1, (None,) * len(stated)
+    if len(odd) == 1 and not stated:
+        odd *= 2  # of one name attrgetter gives no tuple
+    count, nothing = len(odd), (None,) * (len(odd) + len(stated))
+    holder_of, more_of = attrgetter(first), attrgetter(*odd, *stated) if nothing else None
 
     def plain(payload: bytes) -> str | None:
         try:
             message = decode(payload)
         except _UNREADABLE:
             return None
-        if odd_of is not None and (any(odd_of(message)) if several else odd_of(message)):
-            return None
-        if stated_of is not None and (said := stated_of(message)) != nothing and states_error(*said):
+        more = nothing if more_of is None else more_of(message)
+        if more != nothing and (any(more[:count]) or states_error(*more[count:])):
             return None
         text = holder_of(message)
         if rest:
@@ -214,11 +214,7 @@ def _stating(members: _Members) -> list[str]:
     for name in ("error", "object", "type"):
         members.setdefault(name, Any)
     fixed = get_args(members["type"])  # where a condition gives its only value
-    names = (
-        ("error", "object")
-        if fixed and not states_error(None, None, fixed[0])
-        else ("error", "object", "type")
-    )
+    names = ("error", "object") if fixed and not states_error(kind=fixed[0]) else ("error", "object", "type")
     return [_attribute(members, name) for name in names]
 
 
