@@ -260,7 +260,7 @@ def test_vllm_is_counted_alike_over_grpc(vllm_grpc: RunningEngine, streamed: boo
     facts = json.loads((found.folder / "run.json").read_text(encoding="utf-8"))
     assert facts["prompt_format"] == "ids"
     assert found.summary["sut"]["protocol"].startswith("gRPC over HTTP/2, uncompressed")
-    explained(found)
+    assert found.failing <= SHARED_CORES
 
 
 def test_the_engines_own_counters_are_what_the_client_was_told(engine: RunningEngine, tmp_path: Path) -> None:
