@@ -18,7 +18,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 
-SPOKEN = [name for name, one in INTERFACES.items() if one.embedded]
+SPOKEN = [name for name, one in INTERFACES.items() if one.embedded and not one.mapped]
 """What the reference server speaks, and a simulation."""
 TEMPLATE = 7
 """Tokens that the reference server counts around the text of one user message."""

@@ -283,7 +283,6 @@ _REGISTERED = (
         takes_ignore_eos=False,
         only_streams=True,
         mapped=True,
-        embedded=False,
     ),
 )
 

@@ -52,6 +52,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_sizes(plan.load),
         *_warm_up(plan.load),
         *_target(plan.target),
+        *_carrier(plan.target),
         *_bodies(plan),
         *_guardrails(plan.sut.guardrails),
         *_classes(plan.workload),
@@ -222,6 +223,19 @@ def _target(target: Target) -> Iterator[Fault]:
             ("target.tls_ca_file", "target.tls_verify"),
             "choose one: {target.tls_ca_file} verifies the server's certificate, {target.tls_verify} does not",
         )
+    if target.url is None or not target.url.startswith("https:"):
+        for key, used in (
+            ("target.tls_verify", not target.tls_verify),
+            ("target.tls_ca_file", target.tls_ca_file),
+        ):
+            if used:
+                yield Fault(
+                    (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
+                )
+
+
+def _carrier(target: Target) -> Iterator[Fault]:
+    """What carries the load, and whether the interface goes over it."""
     streams = target.streams_per_connection
     if streams is not None and target.http != "2":
         yield Fault(
@@ -264,15 +278,6 @@ def _target(target: Target) -> Iterator[Fault]:
             "choose one: {target.streams_per_connection} above 1 shares connections, "
             "{target.connection} new gives each request its own",
         )
-    if target.url is None or not target.url.startswith("https:"):
-        for key, used in (
-            ("target.tls_verify", not target.tls_verify),
-            ("target.tls_ca_file", target.tls_ca_file),
-        ):
-            if used:
-                yield Fault(
-                    (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
-                )
 
 
 def _handshakes(plan: Plan) -> Iterator[Fault]:

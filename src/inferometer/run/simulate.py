@@ -125,7 +125,7 @@ def _without_server(plan: Plan) -> Plan:
     """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there.
     Raises PlanError."""
     target = plan.target
-    if not target.interface.embedded:
+    if not target.interface.embedded or target.interface.mapped:
         words = f"no simulated engine speaks {target.api}: choose another interface"
         raise PlanError([Problem("target.api", words)])
     kept = Target(
