@@ -13,7 +13,7 @@ from inferometer.engines.dialect import load
 from inferometer.engines.interface import INTERFACES, Framing
 from inferometer.journal.schema import EventClass, Outcome
 
-NAMES = tuple(INTERFACES)
+NAMES = tuple(name for name, one in INTERFACES.items() if not one.mapped)
 DIALECTS = {name: load(name) for name in NAMES}
 TEXTS = {int(EventClass.CONTENT), int(EventClass.REASONING), int(EventClass.TOOL_CALL)}
 STATUSES = (200, 200, 200, 400)
