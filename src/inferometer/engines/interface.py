@@ -83,7 +83,7 @@ class Interface:
         return self.framing is Framing.MESSAGES
 
 
-_VLLM_FIELDS = {
+_SAMPLING_FIELDS = {
     "temperature": "real",
     "top_p": "real",
     "top_k": "integer",
@@ -93,9 +93,12 @@ _VLLM_FIELDS = {
     "repetition_penalty": "real",
     "stop": "texts",
     "stop_token_ids": "ids",
+    "ignore_eos": "truth",
+}
+"""Sampling parameters that every gRPC service has, by name, and of which kind each is (`fits`)."""
+_VLLM_FIELDS = _SAMPLING_FIELDS | {
     "skip_special_tokens": "truth",
     "spaces_between_special_tokens": "truth",
-    "ignore_eos": "truth",
     "min_tokens": "count",
     "logprobs": "integer",
     "prompt_logprobs": "integer",
@@ -103,21 +106,11 @@ _VLLM_FIELDS = {
     "include_stop_str_in_output": "truth",
     "truncate_prompt_tokens": "integer",
 }
-"""Parameters of vLLM's gRPC by name, and of which kind each is (`fits`)."""
-_SGLANG_FIELDS = {
-    "temperature": "real",
-    "top_p": "real",
-    "top_k": "integer",
-    "min_p": "real",
-    "frequency_penalty": "real",
-    "presence_penalty": "real",
-    "repetition_penalty": "real",
-    "stop": "texts",
-    "stop_token_ids": "ids",
+"""All of vLLM's."""
+_SGLANG_FIELDS = _SAMPLING_FIELDS | {
     "skip_special_tokens": "truth",
     "spaces_between_special_tokens": "truth",
     "min_new_tokens": "count",
-    "ignore_eos": "truth",
     "no_stop_trim": "truth",
     "stream_interval": "integer",
     "return_logprob": "truth",
@@ -125,24 +118,14 @@ _SGLANG_FIELDS = {
     "top_logprobs_num": "integer",
 }
 """Those of SGLang's."""
-_TRTLLM_FIELDS = {
-    "temperature": "real",
-    "top_p": "real",
+_TRTLLM_FIELDS = _SAMPLING_FIELDS | {
     "top_p_min": "real",
     "top_p_reset_ids": "integer",
     "top_p_decay": "real",
-    "top_k": "integer",
-    "min_p": "real",
-    "frequency_penalty": "real",
-    "presence_penalty": "real",
-    "repetition_penalty": "real",
     "prompt_ignore_length": "integer",
     "no_repeat_ngram_size": "integer",
-    "stop": "texts",
-    "stop_token_ids": "ids",
     "bad": "texts",
     "bad_token_ids": "ids",
-    "ignore_eos": "truth",
     "include_stop_token_in_output": "truth",
     "min_tokens": "count",
     "seed": "count",
