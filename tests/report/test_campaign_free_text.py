@@ -35,8 +35,8 @@ ELSEWHERE = {
     "trace.sha256", "workload.dataset", "workload.dataset_subset", "workload.dataset_version", "workload.prompts",
     "workload.prompts_sha256", "workload.prefix_sharing", "workload.file", "workload.file_sha256",
 }  # fmt: skip
-"""What names files, servers and secrets, which a simulation has none of. The workload's are planted into its values below; of
-the other parts of a plan nothing is published but the tokenizer."""
+"""What names files, servers and secrets, which a simulation has none of; how messages of a server are read is another such. The
+workload's are planted into its values below; of the other parts of a plan nothing is published but the tokenizer."""
 
 
 def texts(kind: type[Part], where: str = "") -> Iterator[str]:
@@ -83,7 +83,8 @@ def plan_of_words() -> tuple[dict[str, Any], dict[str, str]]:
     places = [
         place
         for place in dict.fromkeys(texts(Plan))
-        if place not in ELSEWHERE and not place.startswith(("server_metrics.", "host_telemetry."))
+        if place not in ELSEWHERE
+        and not place.startswith(("server_metrics.", "host_telemetry.", "target.websocket."))
     ]
     values, words = planted([place for place in places if place != "tokenizer.name"])
     one = values["workload"].pop("classes")
