@@ -120,12 +120,14 @@ def settings(transports: Sequence[Transport], streams: int) -> list[Setting]:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What is measured with: `streams` in closed loop, `requests` of each, `rounds` of all settings."""
+    """What is measured with: `streams` in closed loop, `requests` of each, `rounds` of all settings. `saturation`: whether under
+    that load too."""
 
     cores: native.Cores
     streams: int
     requests: int
     rounds: int
+    saturation: bool = True
 
     def measure(
         self, setting: Setting, script: Sequence[str], certificate: native.Certificate, out: Path
@@ -148,12 +150,15 @@ class Loads:
             accurate = self.measure(setting, ACCURACY, certificate, out / "accuracy")
             latencies[setting] = accurate.latency
             yield from _errors(label, accurate)
+            if not self.saturation:
+                continue
             full = self.measure(setting, SATURATION, certificate, out / "saturation")
             rates[setting] = full.core_tokens_s
             yield Figure(f"{label}: tokens at saturation", full.run.tokens_s, "/s", digits=0)
             yield Figure(f"{label}: client's share of its core", full.run.cpu, digits=2)
             yield Figure(f"{label}: tokens of a core", full.core_tokens_s, "/s", digits=0)
-        yield from _ratios(rates, self.streams)
+        if rates:
+            yield from _ratios(rates, self.streams)
         yield from _costs(latencies, self.streams)
 
     def all(self, transports: Sequence[Transport]) -> Iterator[Figure | Note]:
@@ -222,11 +227,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--requests", type=int, default=5, help="of each stream (default 5)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all settings (default {ROUNDS})")
+    parser.add_argument("--accuracy-only", action="store_true", help="leave out the load that saturates")
     given = parser.parse_args(argv)
     if unknown := set(given.names) - set(names):
         parser.error(f"no such transport: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     chosen = [one for one in TRANSPORTS if one.name in given.names or not given.names]
-    loads = Loads(native.Cores.of_this_machine(), given.streams, given.requests, given.rounds)
+    loads = Loads(
+        native.Cores.of_this_machine(), given.streams, given.requests, given.rounds, not given.accuracy_only
+    )
     found: list[Figure | Note] = []
     with contextlib.suppress(KeyboardInterrupt):  # what was measured until then is shown
         found.extend(loads.all(chosen))
