@@ -35,6 +35,7 @@ from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http2_client import Http2Client
 from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream
 from inferometer.protocol.http2_fields import Fields
+from inferometer.protocol.http2_frames import HEAD_BYTES
 
 _OUTCOMES = {"reset": Outcome.RESET, "malformed": Outcome.BAD_HTTP, "too_large": Outcome.TOO_LARGE}
 _END_OF_FIELD = b"\n"
@@ -85,11 +86,15 @@ class Http2Channel:
     def feed(self, data: bytes, at: int, lag: int) -> bool:
         """See Channel."""
         client = self._client
+        stream = client.sole(data)
+        if stream is not None:
+            self._deliver(stream, data[HEAD_BYTES:], at, lag, shared=False)
+            return bool(self.ended)
         events = client.receive(data)
         shared = len(events) > 1 and sum(event.__class__ is Stream for event in events) > 1
         for event in events:
             if isinstance(event, Stream):
-                self._deliver(event, at, lag, shared=shared or event is not client.tail)
+                self._deliver(event, event.take(), at, lag, shared=shared or event is not client.tail)
             else:
                 self._note(event, at, lag)
         if client.changed:
@@ -97,10 +102,9 @@ class Http2Channel:
             return True
         return bool(self.outgoing or self.ended)
 
-    def _deliver(self, stream: Stream, at: int, lag: int, *, shared: bool) -> None:
+    def _deliver(self, stream: Stream, data: bytes, at: int, lag: int, *, shared: bool) -> None:
         """More of a body."""
         exchange: Exchange | None = stream.owner
-        data = stream.take()
         if exchange is None:  # given up within this read
             return
         if lag > exchange.lag_ns:

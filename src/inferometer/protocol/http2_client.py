@@ -206,8 +206,26 @@ class Http2Client:
             self._flush()
         return events
 
+    def sole(self, data: bytes) -> Stream | None:
+        """The stream of whose body these bytes are one whole frame, and nothing else, in the middle of it; the body is
+        `data[HEAD_BYTES:]`, and not handed on otherwise. None: they are for `receive`. Most reads of a token are such a frame.
+        """
+        size = len(data) - HEAD_BYTES
+        if size <= 0 or self._held or self._left or self._block or self._patience.spent or self.fault:
+            return None
+        high, low, kind, flags, number = read_head(data)
+        if kind or flags or high << 16 | low != size or size > MOST_FRAME:
+            return None
+        stream = self.streams.get(number)
+        if stream is None or not stream.plain or self._taken >= self._return_at:
+            return None
+        self._taken += size
+        stream.taken += size
+        self.tail = stream
+        return stream
+
     def _cut(self, data: bytes) -> None:
-        """Cut bytes into frames. The loop is hot: every DATA frame of a token passes through it."""
+        """Cut bytes into frames. The loop is hot: every DATA frame of a token passes through it, unless it is alone."""
         if self._held:
             self._held += data
             if len(self._held) < self._wanted:
@@ -215,7 +233,7 @@ class Http2Client:
             data = bytes(self._held)
             self._held.clear()
         at, size = self._go_on(data) if self._left else 0, len(data)
-        streams = self.streams
+        streams, events = self.streams, self._events
         while size - at >= HEAD_BYTES:
             high, low, kind, flags, number = read_head(data, at)
             length = high << 16 | low
@@ -227,6 +245,15 @@ class Http2Client:
             if not kind and not flags & PADDED and not self._block:
                 stream = streams.get(number)
                 if stream is not None and stream.plain:
+                    if not flags and length and end <= size:  # as `_hand_on`, in a tenth of the time
+                        self._taken += length
+                        stream.taken += length
+                        parts = stream.parts
+                        if not parts:
+                            events.append(stream)
+                        parts.append(data[start:end])
+                        self.tail = stream
+                        continue
                     if end > size:
                         at = size
                         self._left, self._ends, self._current = end - size, flags & END_STREAM, stream
