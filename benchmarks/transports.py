@@ -107,27 +107,28 @@ class Measured:
         return self.run.tokens_s / self.run.cpu
 
 
-def settings(transports: Sequence[Transport], streams: int) -> list[Setting]:
-    """All of these transports, plain before TLS, HTTP/1.1 first of all."""
+def settings(transports: Sequence[Transport], streams: int, *, plain: bool) -> list[Setting]:
+    """All of these transports, HTTP/1.1 first of all, each without TLS and then with it unless all are to be `plain`."""
     few = max(1, streams // FEW)
     return [
         Setting(one, each, tls)
         for one in dict.fromkeys((TRANSPORTS[0], *transports))
         for each in ((few, 1) if one.shares else (1,))
-        for tls in (False, True)
+        for tls in ((False,) if plain else (False, True))
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What is measured with: `streams` in closed loop, `requests` of each, `rounds` of all settings. `saturation`: whether under
-    that load too."""
+    """What is measured with: `streams` in closed loop, `requests` of each, `rounds` of all settings. `saturation`: whether
+    under that load too; `plain`: without TLS only."""
 
     cores: native.Cores
     streams: int
     requests: int
     rounds: int
     saturation: bool = True
+    plain: bool = False
 
     def measure(
         self, setting: Setting, script: Sequence[str], certificate: native.Certificate, out: Path
@@ -163,7 +164,7 @@ class Loads:
 
     def all(self, transports: Sequence[Transport]) -> Iterator[Figure | Note]:
         """Every round."""
-        order = settings(transports, self.streams)
+        order = settings(transports, self.streams, plain=self.plain)
         for number in range(self.rounds):
             others = Others()
             with native.scratch() as place:
@@ -227,14 +228,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--requests", type=int, default=5, help="of each stream (default 5)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of all settings (default {ROUNDS})")
+    parser.add_argument("--plain", action="store_true", help="leave out TLS")
     parser.add_argument("--accuracy-only", action="store_true", help="leave out the load that saturates")
     given = parser.parse_args(argv)
     if unknown := set(given.names) - set(names):
         parser.error(f"no such transport: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     chosen = [one for one in TRANSPORTS if one.name in given.names or not given.names]
-    loads = Loads(
-        native.Cores.of_this_machine(), given.streams, given.requests, given.rounds, not given.accuracy_only
-    )
+    cores, saturation = native.Cores.of_this_machine(), not given.accuracy_only
+    loads = Loads(cores, given.streams, given.requests, given.rounds, saturation, given.plain)
     found: list[Figure | Note] = []
     with contextlib.suppress(KeyboardInterrupt):  # what was measured until then is shown
         found.extend(loads.all(chosen))
