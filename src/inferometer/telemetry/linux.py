@@ -16,15 +16,14 @@ says. In a container all files are the host's, and some are hidden.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from inferometer.telemetry.clock_state import kernel_clock
 from inferometer.telemetry.machine_readings import (
     ClockState,
     MemoryPressure,
@@ -46,11 +45,6 @@ _TRIPS: tuple[tuple[str, ThermalLevel], ...] = (
 `critical` it shuts down (Documentation/driver-api/thermal/sysfs-api.rst). `active` starts a fan, which costs no speed."""
 _WORST = [level for _, level in _TRIPS]
 NOMINAL: ThermalLevel = "nominal"
-
-_TIME_ERROR = 5
-_STA_UNSYNC = 0x40
-_TIMEX_BYTES = 512
-"""More than struct timex has on any architecture."""
 
 
 class Linux:
@@ -100,7 +94,8 @@ class Linux:
 
     def clock(self) -> ClockState:
         """See Machine. It is the running kernel's, whatever `root` is."""
-        return _adjtimex()
+        kernel = kernel_clock()
+        return ClockState(kernel.synchronised, kernel.max_error_ms)
 
     def ports(self) -> int | None:
         """See Machine."""
@@ -218,24 +213,6 @@ def footprint(smaps_rollup: str) -> int | None:
     swap (proc_pid_smaps(5))."""
     sizes = dict(re.findall(r"^(Pss|SwapPss):\s+(\d+) kB", smaps_rollup, re.MULTILINE))
     return (int(sizes["Pss"]) + int(sizes.get("SwapPss", 0))) * 1024 if "Pss" in sizes else None
-
-
-def _adjtimex() -> ClockState:
-    """struct timex: unsigned modes; long offset, freq, maxerror, esterror; int status (adjtimex(2)); errors in microseconds."""
-    if sys.platform != "linux":
-        return ClockState()
-    buffer = ctypes.create_string_buffer(_TIMEX_BYTES)  # modes = 0: read only
-    try:
-        state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)
-    except (OSError, AttributeError):
-        return ClockState()
-    if state < 0:  # a container may forbid it
-        return ClockState()
-    word = ctypes.sizeof(ctypes.c_long)
-    max_error_us = ctypes.c_long.from_buffer(buffer, 3 * word).value
-    status = ctypes.c_int.from_buffer(buffer, 5 * word).value
-    synchronised = state != _TIME_ERROR and not status & _STA_UNSYNC
-    return ClockState(synchronised, max_error_us / 1000 if synchronised else None)
 
 
 def _read(path: Path) -> str | None:
