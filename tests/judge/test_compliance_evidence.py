@@ -33,6 +33,8 @@ from inferometer.plan.request_class import RequestClass
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.plan.workload import MixtureWorkload
+from inferometer.report.compliance_notes import worded
+from inferometer.telemetry.clock_state import ChronyTracking, ClockSynchronisation, KernelClock
 
 SLO = Slo.model_validate("ttft_p99<500ms")
 
@@ -156,6 +158,59 @@ def test_one_machine_is_seen_by_its_address_or_declared(
     }
     found = {one.rule.id: one.state for one in comply(changed(perfect("ttft"), changes)).findings}
     assert (found["D-4.7.1-same-machine"], found["D-4.7.2-ntp"]) == states
+
+
+SYNCHRONISED = ClockSynchronisation(KernelClock(True, 2.5, 0.4, 0.0), timesyncd=True)
+LOOSE = ClockSynchronisation(KernelClock(True, 10.5, 0.4, 0.0))
+AT_LIMIT = ClockSynchronisation(KernelClock(True, 10.0, 0.4, 0.0))
+FREE = ClockSynchronisation(KernelClock(synchronised=False))
+PTP = ClockSynchronisation(chrony=ChronyTracking(True, 1, "PHC0", 0.0, 0.0, 0.002))
+NEITHER: dict[str, Any] = {"plan.declared.clock_accuracy_ms": None, "plan.declared.clock_sync": None}
+ACCURACY: dict[str, Any] = {"plan.declared.clock_accuracy_ms": None}
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "states"),
+    [
+        (None, {}, ("declared", "not applicable", "satisfied")),
+        (None, NEITHER, ("unknown", "not applicable", "violated")),
+        (ClockSynchronisation(), NEITHER, ("unknown", "not applicable", "violated")),
+        (SYNCHRONISED, {}, ("satisfied", "not applicable", "satisfied")),
+        (SYNCHRONISED, NEITHER, ("satisfied", "not applicable", "satisfied")),
+        (SYNCHRONISED, ACCURACY, ("satisfied", "not applicable", "satisfied")),
+        (SYNCHRONISED, {"plan.declared.clock_accuracy_ms": 11.0}, ("violated", "not applicable", "satisfied")),
+        (AT_LIMIT, NEITHER, ("satisfied", "not applicable", "satisfied")),
+        (LOOSE, NEITHER, ("unknown", "not applicable", "satisfied")),
+        (LOOSE, {}, ("declared", "not applicable", "satisfied")),
+        (FREE, NEITHER, ("violated", "not applicable", "violated")),
+        (FREE, ACCURACY, ("violated", "not applicable", "violated")),
+        (FREE, {}, ("declared", "not applicable", "satisfied")),
+        (PTP, NEITHER, ("satisfied", "satisfied", "satisfied")),
+    ],
+)  # fmt: skip
+def test_the_clients_clock_is_read_rather_than_declared(
+    state: ClockSynchronisation | None, changes: dict[str, Any], states: tuple[str, str, str]
+) -> None:
+    """Draft 4.7.2: up to and including 10 ms (Q-clock-sync). What is declared stays a declaration, and a clock that nothing
+    synchronises is said to be one."""
+    statement = comply(changed(perfect("ttft"), {f"{EVERY}.instrument.clock_state": state, **changes}))
+    found = {one.rule.id: one for one in statement.findings}
+    rules = [found[f"D-4.7.2-{name}"] for name in ("ntp", "ptp", "report")]
+    assert tuple(one.state for one in rules) == states
+    assert all(worded(one.note) for one in rules)
+    if state is FREE:
+        assert "no time service" in worded(rules[0].note)
+
+
+def test_the_run_that_knew_the_least_of_its_clock_decides() -> None:
+    """Of several runs of a test."""
+    changes = {f"{EVERY}.instrument.clock_state": SYNCHRONISED, "runs.1.summary.instrument.clock_state": FREE}
+    (found,) = (
+        one
+        for one in comply(changed(perfect("throughput"), changes | NEITHER)).findings
+        if one.rule.id == "D-4.7.2-ntp"
+    )
+    assert (found.state, found.run) == ("violated", perfect("throughput").runs[1].name)
 
 
 ENGINE: dict[str, Any] = {

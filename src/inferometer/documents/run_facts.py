@@ -19,6 +19,7 @@ from inferometer.documents.workload import (
     WorkloadFile,
 )
 from inferometer.measure.record import Death, OwnCpu
+from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
 RUN_SCHEMA: Final = "inferometer/run/2"
@@ -88,7 +89,8 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
     process die, that is what became of the run. `single_use`: the server closed its connections after one answer, without
     announcing it, so that from then on each request had a fresh one. `greeting`: its count of the probe's, template and all.
-    `answered_as`: the model that it said answered the probe, where that is another name than `model`."""
+    `answered_as`: the model that it said answered the probe, where that is another name than `model`. `clock_state`: what the
+    client's machine said of its own synchronisation before the load; of no other machine's."""
 
     schema: Literal["inferometer/run/2"]
     id: str
@@ -124,3 +126,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     single_use: bool = False
     own_cpu: OwnCpu | None = None
     answered_as: str | None = None
+    clock_state: ClockSynchronisation | None = None

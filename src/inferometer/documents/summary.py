@@ -30,6 +30,7 @@ from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.plan.transports import Transport
+from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
 SCHEMA: Final = "inferometer/summary/4"
@@ -355,7 +356,8 @@ class CalibrationCited(Part, frozen=True):
 
 class InstrumentAccount(Part, frozen=True):
     """What the instrument says of itself. `error_bounds`: how wrong each headline may be through it, in the headline's unit.
-    `cpu_fraction`, `run_delay_fraction`: one entry a worker."""
+    `cpu_fraction`, `run_delay_fraction`: one entry a worker. `clock_state`: the client's clock, by its own account (draft
+    4.7.2); it says nothing of the server's."""
 
     timestamp_source: Literal["kernel", "user", "virtual", "modelled"] | None
     workers: int | None
@@ -369,6 +371,7 @@ class InstrumentAccount(Part, frozen=True):
     calibration: CalibrationCited | None
     own_cpu: OwnCpu | None = None
     error_bounds: ErrorBounds | None = None
+    clock_state: ClockSynchronisation | None = None
 
 
 class ComplianceBrief(Part, frozen=True):

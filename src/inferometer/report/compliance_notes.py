@@ -222,6 +222,19 @@ SYSTEM: Mapping[str, Words] = {
     "clock_accuracy_not_declared": "clocks of separate machines: accuracy not declared (--declare "
     "clock_accuracy_ms=N, or same_machine)",
     "clock_accuracy": "clocks agree to {ms} ms, limit {limit_ms} ms",
+    "clock_accuracy_only_declared": "clocks agree to {ms} ms, limit {limit_ms} ms, by declaration alone: no time service "
+    "holds the client's clock synchronised, by its own account",
+    "clock_not_synchronised": "no time service holds the client's clock synchronised, by its own account (if something else "
+    "does: --declare clock_sync=..., clock_accuracy_ms=N)",
+    "client_clock": "the client's clock is within {ms} ms of UTC, limit {limit_ms} ms, by {method}; a client cannot see the "
+    "server's",
+    "client_clock_not_shown": lambda ms, limit_ms: (
+        "the client's clock is synchronised, "
+        + ("to an error that is not known" if ms is None else f"to within {number(ms)} ms")
+        + f"; within {number(limit_ms)} ms is not shown (--declare clock_accuracy_ms=N)"
+    ),
+    "client_clock_by_ptp": "the client's clock follows {method}; a client cannot see the server's",
+    "client_clock_sync": "{method}; {ms} ms; of the client's clock: a client cannot see the server's",
     "ptp": "PTP",
     "clocks_not_compared": "no figure compares two clocks, so none needs them to agree below a millisecond",
     "clock_sync_not_declared": "how clocks are synchronised, and how well, is not stated (--declare clock_sync=..., "

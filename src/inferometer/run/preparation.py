@@ -24,6 +24,7 @@ from inferometer.run.facts import first_facts, write_facts
 from inferometer.run.requests import RequestWriter, requests_of
 from inferometer.run.target import Target
 from inferometer.run.ui import Ui
+from inferometer.telemetry.clock_state import clock_synchronisation
 from inferometer.workload import tokenizers
 from inferometer.workload.nonces import NONCES
 from inferometer.workload.sources import RequestSource, TraceRows
@@ -73,6 +74,7 @@ def prepared(
             first_facts(plan, folder, target, tokenizer, schedule, source.trace, started),
             server_metrics=scraped,
             calibration=certificate.facts(),
+            clock_state=clock_synchronisation(),
         )
         write_facts(folder, facts)
         _generate(schedule, pool, ui, warmed=plan.load.warmup > 0)

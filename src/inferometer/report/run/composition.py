@@ -179,6 +179,7 @@ def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> Instrume
         calibration=cited_calibration(lookup, plan, measurement),
         own_cpu=of.own_cpu,
         error_bounds=of.error_bounds,
+        clock_state=run.clock_state,
     )
 
 

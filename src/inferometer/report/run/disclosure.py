@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from inferometer.documents.load import TraceAccount
 from inferometer.documents.summary import (
+    InstrumentAccount,
     OutputLengths,
     PromptLengths,
     RequestCounts,
@@ -446,6 +447,20 @@ def _clocks(summary: Summary) -> str:
     return (
         "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; "
         f"{adjusted}; wall clock moved {figure(summary.instrument.clock_step_ms)} ms during the run"
+        f"{_synchronised(summary.instrument)}"
+    )
+
+
+def _synchronised(instrument: InstrumentAccount) -> str:
+    """Draft 4.7.2, of the client's own clock; nothing where nothing is known of it."""
+    state = instrument.clock_state
+    if state is None or state.synchronised is None:
+        return ""
+    if not state.synchronised:
+        return "; the client's wall clock was not synchronised, by its own account"
+    error = "an unknown error" if state.error_ms is None else f"{figure(state.error_ms)} ms"
+    return (
+        f"; the client's wall clock was synchronised by {clean(state.method or UNKNOWN)}, to within {error}"
     )
 
 
