@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "server": {"client", "protocol", "workload"},
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"documents", "journal", "plan", "telemetry"},
+    "cluster": {"client", "documents", "drive", "journal"},
     "run": {
         "client", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
         "simulation", "telemetry", "workload",
@@ -158,9 +159,9 @@ def test_a_file_and_its_functions_keep_their_budgets(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_the_rooms_with_a_clock_read_one(path: Path) -> None:
-    """Time is an argument: client, drive, server and telemetry read clocks and open sockets; run, studies and cli read the
-    time of day; no other room does either."""
-    if room(path) in ("client", "drive", "server", "telemetry", "run", "studies", "cli"):
+    """Time is an argument: client, cluster, drive, server and telemetry read clocks and open sockets; run, studies and cli
+    read the time of day; no other room does either."""
+    if room(path) in ("client", "cluster", "drive", "server", "telemetry", "run", "studies", "cli"):
         return
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

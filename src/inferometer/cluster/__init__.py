@@ -1,0 +1,1 @@
+"""Many load machines as one instrument."""
