@@ -31,15 +31,20 @@ _timespec = struct.Struct("qq").unpack
 
 def realtime_offset_ns() -> int:
     """CLOCK_REALTIME minus CLOCK_MONOTONIC, in ns: of five tries the one with the narrowest bracket."""
-    best_width = 1 << 62
-    best = 0
+    lowest, highest = realtime_offset_bracket()
+    return (lowest + highest) // 2
+
+
+def realtime_offset_bracket() -> tuple[int, int]:
+    """The least and the greatest that the offset can be, by the narrowest of five tries: the wall clock was read between two
+    readings of the monotonic one."""
+    best = -(1 << 62), 1 << 62
     for _ in range(5):
         before = time.monotonic_ns()
         wall = time.time_ns()
         after = time.monotonic_ns()
-        if after - before < best_width:
-            best_width = after - before
-            best = wall - (before + after) // 2
+        if after - before < best[1] - best[0]:
+            best = wall - after, wall - before
     return best
 
 
