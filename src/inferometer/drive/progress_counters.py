@@ -9,6 +9,7 @@ goes on for as long as the worker's loop does.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,16 @@ class Counters:
     def arrived(self, start_ns: int) -> None:
         """The measured requests of the phase that began then have all ended at this worker."""
         self._values[self._row + COUNTERS] = start_ns
+
+    def others_arrived(self, own: Collection[int], start_ns: int) -> None:
+        """The same of all workers but these: of those of other hosts, which cannot write their rows here."""
+        for worker in range(len(self._values) // FIELDS):
+            if worker not in own:
+                self._values[worker * FIELDS + COUNTERS] = start_ns
+
+    def row(self, worker: int) -> list[int]:
+        """All that a worker has written."""
+        return self._values[worker * FIELDS : (worker + 1) * FIELDS].tolist()
 
     def gone(self, worker: int) -> None:
         """This worker has died: nobody waits for it."""

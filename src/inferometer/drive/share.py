@@ -77,6 +77,10 @@ class Share:
         """Of the closed loop, over all workers; None: open loop."""
         return self._assignment.slots
 
+    def own_rows(self) -> list[int]:
+        """The rows that are this worker's."""
+        return [self._rows[i] for i in self._dealt(len(self._rows))]
+
     def _dealt(self, count: int) -> Sequence[int]:
         """Which of so many requests, or lanes of them, are this worker's."""
         mine = self._assignment
@@ -88,8 +92,7 @@ class Share:
         return slots_of(mine.worker, mine.workers, mine.slots or 0)
 
     def _paced(self, start_ns: int, duration_ns: int, again: bool, company: Company | None) -> Pacer:
-        rows = self._rows
-        chosen = [rows[i] for i in self._dealt(len(rows))]
+        chosen = self.own_rows()
         if self.slots is None:
             due = self._schedule.table.column("due_ns").to_numpy()
             return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen], start_ns)
@@ -198,6 +201,10 @@ class TurnShare(Share):
         return TurnPacer(
             self._lanes, mine, start_ns, slots, duration, again=again, lead=lead, company=company
         )
+
+    def own_rows(self) -> list[int]:
+        """See Share: those of its lanes."""
+        return self._own_lanes(self._rows)
 
     def _own_lanes(self, rows: Sequence[int]) -> list[int]:
         """Of these rows, those of this worker's lanes."""

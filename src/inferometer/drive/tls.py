@@ -10,10 +10,13 @@ class TlsLayer:
 
     __slots__ = ("_incoming", "_object", "_outgoing")
 
-    def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
+    def __init__(self, context: ssl.SSLContext, server_name: str | None) -> None:
+        """A client's session with a server of that name; None: the server's side, of a context that is for servers."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
+        )
 
     def handshake(self) -> bool:
         """Go on with the handshake; True once it is done. Raises ssl.SSLError."""
@@ -22,6 +25,11 @@ class TlsLayer:
         except ssl.SSLWantReadError:
             return False
         return True
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The other side's certificate in DER; known once the handshake is done."""
+        return self._object.getpeercert(binary_form=True)
 
     @property
     def protocol(self) -> str | None:

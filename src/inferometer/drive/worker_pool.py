@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
 
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.worker_messages import Failed, Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import SHORTAGES, InstrumentError, MachineError
 from inferometer.isolation import Child, ended_by
-from inferometer.journal.schema import Phase
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import OUTCOME, Phase
+from inferometer.journal.seal import streams
 
 LEAD_NS = 20_000_000
 LEAD_ROW_NS = 2_000
@@ -33,6 +36,12 @@ HANG_S = 120.0
 """A worker whose loop stands still for so long hangs, as does one that takes no order for so long. To begin a phase of
 10,000,000 requests takes it 20 s."""
 UNSTAMPED_SHARE = 0.001
+
+
+def lead_ns(rows: int) -> int:
+    """From the order to the start of a phase of a schedule with so many rows."""
+    return LEAD_NS + rows * LEAD_ROW_NS
+
 
 Watch = Callable[[int, progress_counters.Progress], None]
 """Called several times a second with the phase and the totals so far."""
@@ -137,10 +146,13 @@ class WorkerPool:
     Use as a context manager: leaving it ends every process.
     """
 
-    def __init__(self, workers: int, log: Path, hang_s: float = HANG_S) -> None:
+    def __init__(self, workers: int, log: Path, hang_s: float = HANG_S, *, first: int = 0) -> None:
+        """`first`: the number of the first of them, where other hosts have others of the same run."""
         self._log, self._hang_s = log, hang_s
         with open(log, "ab") as sink:
-            self._workers = [_WorkerProcess(number, sink.fileno()) for number in range(workers)]
+            self._workers = [
+                _WorkerProcess(number, sink.fileno()) for number in range(first, first + workers)
+            ]
         self._selector = selectors.DefaultSelector()
         for worker in self._workers:
             self._selector.register(worker.child.stdout, selectors.EVENT_READ, worker)
@@ -163,7 +175,7 @@ class WorkerPool:
         """Give each worker its job and wait until all stand ready. One that is killed meanwhile has died, if others are ready.
         Raises InstrumentError if one does not start, as MachineError if the machine is short of something or has killed all."""
         self._folder = Path(jobs[0].folder)
-        self._counters = progress_counters.Counters.create(self._folder, len(jobs))
+        self._counters = progress_counters.Counters.create(self._folder, jobs[0].workers)
         for worker, job in zip(self._workers, jobs, strict=True):
             worker.send(job)
             if self._announced is not None:
@@ -230,19 +242,24 @@ class WorkerPool:
         cycle: int = 0,
     ) -> int:
         """Let all workers begin a phase of a schedule with so many rows; gives the start. See Go for the other arguments."""
-        self._phase = phase
-        start_ns = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
-        order = Go(
-            phase=phase,
-            start_ns=start_ns,
-            duration_ns=duration_ns,
-            again=again,
-            appended=appended,
-            part=part,
-            cycle=cycle,
+        start_ns = clock.monotonic_ns() + lead_ns(rows)
+        self.go(
+            Go(
+                phase=phase,
+                start_ns=start_ns,
+                duration_ns=duration_ns,
+                again=again,
+                appended=appended,
+                part=part,
+                cycle=cycle,
+            )
         )
-        self.order(order)
         return start_ns
+
+    def go(self, order: Go) -> None:
+        """Let all workers begin a phase."""
+        self._phase = order.phase
+        self.order(order)
 
     def announce(self, size: int, final: bool) -> None:
         """Announce to all workers how much of the appended schedule there is; with their jobs if they have none yet."""
@@ -263,6 +280,27 @@ class WorkerPool:
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
         watch(phase, counters.progress())
+
+    def live(self) -> list[list[int]]:
+        """The counters of its workers, a row for each (progress_counters.py); none before they have jobs."""
+        if self._counters is None:
+            return []
+        return [self._counters.row(worker.number) for worker in self._workers]
+
+    def others_arrived(self, start_ns: int) -> None:
+        """The workers that are not of this pool have ended the measured requests of the phase that began then."""
+        own = {worker.number for worker in self._workers}
+        if self._counters is not None:
+            self._counters.others_arrived(own, start_ns)
+
+    def outcomes(self) -> pa.Table:
+        """What has become of the requests that have ended, as far as it is on disk (schema.OUTCOME)."""
+        assert self._folder is not None, "assign first"
+        return streams(RunFolder(self._folder), "worker", OUTCOME)
+
+    def hosts(self) -> tuple[()]:
+        """None but this machine."""
+        return ()
 
     def order(self, message: Go | More | Stop) -> None:
         """Send all workers that live one order."""

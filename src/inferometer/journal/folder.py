@@ -59,8 +59,10 @@ class RunFolder:
 
     @property
     def measured(self) -> bool:
-        """Whether a worker has journalled something."""
-        return any(stream.stat().st_size for stream in self.journal.glob("*.arrows"))
+        """Whether a worker has journalled something, or one on a load host may have."""
+        return self.fetched_hosts.is_file() or any(
+            stream.stat().st_size for stream in self.journal.glob("*.arrows")
+        )
 
     def remove_unmeasured(self) -> None:
         """Remove the folder unless a worker has journalled something."""
@@ -93,6 +95,16 @@ class RunFolder:
     def journal(self) -> Path:
         """The workers' streams."""
         return self.path / "journal"
+
+    @property
+    def fetched(self) -> Path:
+        """What load hosts have handed over of their journals, until it is merged."""
+        return self.journal / "fetched"
+
+    @property
+    def fetched_hosts(self) -> Path:
+        """Which load hosts there are; there once they have begun to send."""
+        return self.fetched / "hosts.json"
 
     @property
     def record(self) -> Path:

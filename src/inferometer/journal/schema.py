@@ -138,6 +138,9 @@ _TIMES = [
     ("t_end", False),  # end of the response, or of our patience
 ]
 
+TIMES = tuple(name for name, _ in _TIMES)
+"""The columns that hold an instant."""
+
 OUTCOME = pa.schema(
     [
         pa.field("index", pa.int64(), nullable=False),
