@@ -18,6 +18,7 @@ from inferometer.documents.workload import (
     WarmPrefixes,
     WorkloadFile,
 )
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
@@ -90,7 +91,8 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     process die, that is what became of the run. `single_use`: the server closed its connections after one answer, without
     announcing it, so that from then on each request had a fresh one. `greeting`: its count of the probe's, template and all.
     `answered_as`: the model that it said answered the probe, where that is another name than `model`. `clock_state`: what the
-    client's machine said of its own synchronisation before the load; of no other machine's."""
+    client's machine said of its own synchronisation before the load; of no other machine's.
+    `hosts`: those that sent the load, where this machine did not."""
 
     schema: Literal["inferometer/run/2"]
     id: str
@@ -127,3 +129,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     own_cpu: OwnCpu | None = None
     answered_as: str | None = None
     clock_state: ClockSynchronisation | None = None
+    hosts: tuple[LoadHost, ...] = ()

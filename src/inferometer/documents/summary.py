@@ -21,6 +21,7 @@ from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.length_cost import LengthGroup
 from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.machine_figures import MachineSeen
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
@@ -357,7 +358,8 @@ class CalibrationCited(Part, frozen=True):
 class InstrumentAccount(Part, frozen=True):
     """What the instrument says of itself. `error_bounds`: how wrong each headline may be through it, in the headline's unit.
     `cpu_fraction`, `run_delay_fraction`: one entry a worker. `clock_state`: the client's clock, by its own account (draft
-    4.7.2); it says nothing of the server's."""
+    4.7.2); it says nothing of the server's.
+    `hosts`: those that sent the load, where this machine did not."""
 
     timestamp_source: Literal["kernel", "user", "virtual", "modelled"] | None
     workers: int | None
@@ -372,6 +374,7 @@ class InstrumentAccount(Part, frozen=True):
     own_cpu: OwnCpu | None = None
     error_bounds: ErrorBounds | None = None
     clock_state: ClockSynchronisation | None = None
+    hosts: tuple[LoadHost, ...] = ()
 
 
 class ComplianceBrief(Part, frozen=True):

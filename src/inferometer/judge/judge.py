@@ -17,6 +17,7 @@ from inferometer.judge.answering import answered_as
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.error_bound import error_bound
+from inferometer.judge.load_hosts import host_clocks, host_lateness
 from inferometer.judge.load_proof import load_exact
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.steadiness import drift, filled, gap_variation, stationary, work_variation
@@ -152,6 +153,10 @@ CHECKS = (
                ("share",), LimitSource.METHOD, simulated=False),
     CheckEntry("clock_step", lambda run: checks.clock_step(run.measurement),
                ("ms",), LimitSource.METHOD, of_instrument=True, simulated=False),
+    CheckEntry("host_clocks", lambda run: host_clocks(run.measurement, run.record),
+               ("ms",), LimitSource.METHOD, ("4.7",), of_instrument=True, simulated=False),
+    CheckEntry("host_lateness", lambda run: host_lateness(run.plan, run.measurement, run.record),
+               ("ms",), LimitSource.METHOD, ("4.2.3",), of_instrument=True, simulated=False),
     CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),
                ("1/s",), LimitSource.CERTIFICATE, of_instrument=True, simulated=False),
     CheckEntry("prompt_length", lambda run: length_checks.prompt_length(run.plan, run.measurement, run.tokenizer),

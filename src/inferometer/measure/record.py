@@ -31,6 +31,7 @@ from inferometer.journal import text_counts
 from inferometer.journal.schema import EventClass, Outcome, Phase
 from inferometer.measure.event_waits import event_waits
 from inferometer.measure.large_arrays import Appended, held, held_property, order_by, pieces
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.record_columns import (
     LONGEST,
     Array,
@@ -191,7 +192,7 @@ class Record:
     record of an earlier version, which does not say.
 
     `interrupted` says a person stopped the run; `deaths` are the workers that died in it; `replay` is the trace
-    that it replayed, if any.
+    that it replayed, if any. `hosts`: those that sent the load together; none: one machine did.
     """
 
     index: Ints
@@ -254,6 +255,7 @@ class Record:
     replay: Replay | None
     single_use: bool
     own_cpu: OwnCpu | None
+    hosts: tuple[LoadHost, ...]
 
     def __len__(self) -> int:
         return len(self.index)
@@ -314,6 +316,7 @@ class Record:
         classes: Sequence[str] = (),
         single_use: bool = False,
         own_cpu: OwnCpu | None = None,
+        hosts: Iterable[LoadHost] = (),
     ) -> Record:
         """Read a RECORD table, whole or in parts, and a PULSE table (journal/schema.py). `classes`: the names of the requests'
         classes. `single_use`: see RunFacts.
@@ -335,6 +338,7 @@ class Record:
             replay=replay,
             single_use=single_use,
             own_cpu=own_cpu,
+            hosts=tuple(hosts),
         )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from inferometer.report.arrival_check_sentences import ARRIVALS
 from inferometer.report.arrival_check_sentences import LATE_CAUSES as LATE_CAUSES
+from inferometer.report.clock_check_sentences import CLOCKS
 from inferometer.report.content_check_sentences import CONTENT
 from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.length_check_sentences import LENGTHS
@@ -478,23 +479,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No P99.9 is reported.",
         },
     ),
-    "clock_step": Wording(
-        "Clock",
-        "ms",
-        {
-            "pass": "The wall clock moved {value} against the monotonic clock; up to {limit} is accepted.",
-            "fail": "The wall clock moved {value} against the monotonic clock, more than the accepted {limit}: kernel time "
-            "stamps are off by as much.",
-            "unsure": "The wall clock moved {value} against the monotonic clock, more than {limit}: the machine was suspended, "
-            "or its clock was set. Latencies leave out the time of a suspension.",
-            "na": "The clocks were not compared.",
-        },
-        {
-            "unsure": "Keep the machine from being suspended, then run again.",
-            "fail": "Let the time service settle (chronyc tracking, ntpq -p), keep the machine from being suspended, then run "
-            "again.",
-        },
-    ),
+    **CLOCKS,
     "calibration": _certified("tokens or requests"),
     "calibration:token_events_s": _certified("token events"),
     "calibration:requests_s": _certified("requests"),

@@ -180,6 +180,7 @@ def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> Instrume
         own_cpu=of.own_cpu,
         error_bounds=of.error_bounds,
         clock_state=run.clock_state,
+        hosts=run.hosts,
     )
 
 

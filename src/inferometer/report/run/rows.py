@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from inferometer.documents.summary import CalibrationCited, Lost, MetricsEndpointAccount, Summary, Sut
 from inferometer.measure.breakdown import Conversations, OfTurn
 from inferometer.measure.instrument import Loss
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.server import Server, Timed
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import Stats
@@ -27,6 +28,7 @@ from inferometer.report.figures import (
     text,
 )
 from inferometer.telemetry.host import Environment
+from inferometer.units import NS_PER_MS
 
 BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compound"}
 
@@ -127,6 +129,7 @@ def _kept_up(summary: Summary) -> list[Row]:
     lag, late = instrument.receive_lag_ms, summary.load.lateness_ms
     return [
         ("Workers", text(instrument.workers)),
+        *_hosts(instrument.hosts),
         ("CPU of each worker", _shares(instrument.cpu_fraction)),
         ("Waiting for a core", _shares(instrument.run_delay_fraction)),
         (
@@ -143,6 +146,23 @@ def _kept_up(summary: Summary) -> list[Row]:
         ),
         ("Calibration", calibration(instrument.calibration)),
     ]
+
+
+def _hosts(hosts: Sequence[LoadHost]) -> list[Row]:
+    """Which hosts sent the load: their workers, and how well their clocks were known."""
+    return [(f"Load host {text(one.name)}", _host(one)) for one in hosts]
+
+
+def _host(host: LoadHost) -> str:
+    last = host.first + host.workers - 1
+    theirs = f"worker {host.first}" if host.workers == 1 else f"workers {host.first} to {last}"
+    said = [theirs, f"{text(host.environment.cpu)}, {text(host.environment.cores)} cores"]
+    if host.clock is not None:
+        bound, drift = host.clock.bound_ns / NS_PER_MS, host.clock.drift_ppm
+        said.append(f"clock known to within {figure(bound)} ms, its rate {drift:+.1f} ppm")
+    if host.lost is not None:
+        said.append(f"lost while the load ran: {text(host.lost)}")
+    return "; ".join(said)
 
 
 LATENESS_CAUSES = {

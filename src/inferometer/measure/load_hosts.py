@@ -1,0 +1,50 @@
+"""The hosts that sent a load together, as run.json has them: which workers were theirs, and how well their clocks were
+known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.telemetry.host import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """A host's monotonic clock against the conductor's, by four-stamp probes before, during and after the load.
+
+    offset_ns      what the conductor's showed beyond it when the measurement began
+    drift_ppm      by how much the conductor's runs faster
+    bound_ns       how wrong any instant of the host may be on the conductor's clock: half the least round trip and the residual
+    of
+                   the fit; half the round trip is also the most that unequal ways there and back can do
+    round_trip_ns  the least of all probes
+    probes         how many there were
+    stepped        no straight line fits the probes: the clock was set, or the machine was suspended
+    """
+
+    offset_ns: int
+    drift_ppm: float
+    bound_ns: int
+    round_trip_ns: int
+    probes: int
+    stepped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadHost:
+    """One host. `first`: the number of its first worker. `clock`: None if it was lost before it was compared. `lost`: why it
+    was lost while the load ran, in words."""
+
+    name: str
+    first: int
+    workers: int
+    environment: Environment
+    clock: HostClock | None = None
+    lost: str | None = None
+
+    def of(self, worker: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these workers are its."""
+        return (worker >= self.first) & (worker < self.first + self.workers)
