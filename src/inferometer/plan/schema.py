@@ -406,10 +406,20 @@ class Instrument(Part):
 
     workers: Annotated[
         int,
-        Field(ge=1, le=256, description="Processes that send requests and time-stamp answers."),
+        Field(
+            ge=1,
+            le=256,
+            description="Processes that send requests and time-stamp answers; with load hosts, on each of them.",
+        ),
         NUMBER,
         Option("--workers", "Run", "N"),
     ] = 1
+    hosts: Annotated[
+        int | None,
+        Field(ge=1, le=256, description="Load hosts that send the load together, in place of this machine."),
+        NUMBER,
+        Option("--hosts", "Run", "N"),
+    ] = None
     keep_text: Annotated[
         KeepText,
         Field(
@@ -417,6 +427,11 @@ class Instrument(Part):
         ),
         Option("--keep-text", "Run", "WHOSE"),
     ] = "all"
+
+    @property
+    def all_workers(self) -> int:
+        """The processes of all hosts."""
+        return self.workers * (self.hosts or 1)
 
 
 class Plan(Part):

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from inferometer.cluster.conductor import LoadHosts
+from inferometer.cluster.host_pool import HostPool
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import ScrapingAccount
 from inferometer.drive import clock
@@ -30,8 +32,7 @@ from inferometer.drive.worker_messages import Job
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schema import OUTCOME, Phase
-from inferometer.journal.seal import streams
+from inferometer.journal.schema import Phase
 from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
 from inferometer.run.disk_need import announce_need
@@ -63,9 +64,17 @@ SPARE_MOST = 512
 
 
 def conduct(
-    plan: Plan, out: Path, ui: Ui, *, certificate: CertificateLookup, embedded: Embedded | None = None
+    plan: Plan,
+    out: Path,
+    ui: Ui,
+    *,
+    certificate: CertificateLookup,
+    embedded: Embedded | None = None,
+    hosts: LoadHosts | None = None,
 ) -> RunResult:
     """Carry out a plan. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError.
+
+    `hosts`: those that send the load; None: this machine does.
 
     `embedded`: a running reference server; a plan without a URL is measured there, and it is left running.
     `certificate`: what the run cites of the instrument's calibration (studies/certificate.py), now and for good: later, or on
@@ -80,15 +89,13 @@ def conduct(
             # Processes first: they start up while this one prepares.
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
-            with on_cores(beside(embedded, plan.instrument.workers)):
-                workers = WorkerPool(plan.instrument.workers, folder.log)
-            with workers as pool:
+            with _pool(plan, folder, embedded, hosts, ui) as pool:
                 plan, source = sourced(plan, ui.note)
                 announce_need(plan, source, folder, ui)
                 given = load_tokenizer(plan, source)
                 find = partial(reach, plan, source, embedded, key, given, stack, ui.note)
                 brief = partial(_brief, scrapes, plan, key, embedded)
-                ready = prepared(plan, source, find, brief, folder, pool, ui, started, certificate)
+                ready = prepared(plan, source, find, brief, folder, pool.announce, ui, started, certificate)
                 target, tokenizer, schedule = ready.target, ready.tokenizer, ready.schedule
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
@@ -97,7 +104,6 @@ def conduct(
                     plan,
                     pool,
                     schedule,
-                    folder,
                     tokenizer,
                     ui,
                     scrapes,
@@ -110,12 +116,32 @@ def conduct(
                     own_cpu=driven.own_cpu,
                 )
             # Who died is known once all have left.
-            write_facts(folder, replace(facts, dead_workers=deaths(plan, pool, schedule.measured)))
+            facts = replace(facts, hosts=pool.hosts())
+            write_facts(
+                folder,
+                replace(facts, dead_workers=deaths(plan, pool.outcome.dead.values(), schedule.measured)),
+            )
             ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
     except BaseException as cause:
         raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
+
+
+Pool = WorkerPool | HostPool
+"""The workers of a run, here or on load hosts: the same calls."""
+
+
+def _pool(plan: Plan, folder: RunFolder, embedded: Embedded | None, hosts: LoadHosts | None, ui: Ui) -> Pool:
+    if hosts is not None:
+        return HostPool(hosts, folder, ui.note, again=_again(plan))
+    with on_cores(beside(embedded, plan.instrument.workers)):
+        return WorkerPool(plan.instrument.workers, folder.log)
+
+
+def _again(plan: Plan) -> bool:
+    """Whether the measurement goes through its requests over and over."""
+    return plan.load.model == "closed" and plan.load.requests is None
 
 
 def _brief(
@@ -127,7 +153,7 @@ def _brief(
 
 
 def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, key: str | None) -> list[Job]:
-    wanted, load, workers = plan.target, plan.load, plan.instrument.workers
+    wanted, load, workers = plan.target, plan.load, plan.instrument.all_workers
     open_loop, slots = load.model != "closed", load.concurrency or 1
     first = trace.facts.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
@@ -165,11 +191,16 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     ]
 
 
-def _note_deaths(plan: Plan, pool: WorkerPool, ready: Prepared, folder: RunFolder) -> None:
+def _note_deaths(plan: Plan, pool: Pool, ready: Prepared, folder: RunFolder) -> None:
     """Write down at once which workers died: should this process be killed too, `recover` knows. On a full disk, which may
     be what they died of, it is written at the end or not at all."""
     with contextlib.suppress(OSError):
-        write_facts(folder, replace(ready.facts, dead_workers=deaths(plan, pool, ready.schedule.measured)))
+        write_facts(
+            folder,
+            replace(
+                ready.facts, dead_workers=deaths(plan, pool.outcome.dead.values(), ready.schedule.measured)
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +213,8 @@ class Driven:
 
 def drive(
     plan: Plan,
-    pool: WorkerPool,
+    pool: Pool,
     schedule: RequestWriter,
-    folder: RunFolder,
     tokenizer: tokenizers.Tokenizer,
     ui: Ui,
     scrapes: Scrapes,
@@ -223,10 +253,9 @@ def drive(
     def warmed_up() -> bool:
         mark = partial(scrapes.mark, Phase.WARMUP)
         mark(begins=True)
-        outcomes = partial(streams, folder, "worker", OUTCOME)
         # Scraped once the last answer is there, too: is the queue empty?
         go_on = warm_up(
-            load, schedule.warm_rows, play, outcomes, tokenizer.count_all, partial(mark, begins=True)
+            load, schedule.warm_rows, play, pool.outcomes, tokenizer.count_all, partial(mark, begins=True)
         )
         mark(begins=False)
         return go_on
@@ -235,11 +264,14 @@ def drive(
         warm = not load.warmup or warmed_up()
         if warm and not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
-            again = load.model == "closed" and load.requests is None
             scrapes.mark(Phase.MEASURE, begins=True)
             beside = CpuBeside(scrapes.cpu_s)
             start = pool.begin(
-                Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
+                Phase.MEASURE,
+                schedule.rows,
+                duration_ns=duration,
+                again=_again(plan),
+                appended=schedule.appended,
             )
             if ahead is not None:
                 ahead.began(start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -13,7 +13,6 @@ from inferometer.documents.part import from_json, to_data
 from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts, SimulatedEngine
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import Death as WorkerDeath
-from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.seal import run_of
@@ -129,9 +128,9 @@ def check_of_one_run(folder: RunFolder, plan: Plan, facts: RunFacts) -> None:
             raise RecordError(f"{path}: is of another run than {folder.facts}, which has the id {facts.id}")
 
 
-def deaths(plan: Plan, pool: WorkerPool, measured: int) -> tuple[Death, ...]:
+def deaths(plan: Plan, died: Iterable[WorkerDeath], measured: int) -> tuple[Death, ...]:
     """The workers that died, each with its share of a load of so many measured requests."""
-    load, workers = plan.load, plan.instrument.workers
+    load, workers = plan.load, plan.instrument.all_workers
     slots = load.concurrency or 1 if load.model == "closed" else None
     independent = load.model != "users" and plan.workload.turns is None
     fixed = independent and (slots is None or load.duration_s is None)
@@ -141,7 +140,7 @@ def deaths(plan: Plan, pool: WorkerPool, measured: int) -> tuple[Death, ...]:
         part = 1 / workers if slots is None else slots_of(one.worker, workers, slots) / slots
         return Death(one.worker, one.phase, one.exit_code, one.sent, part, requests, shortage=one.shortage)
 
-    return tuple(death(one) for one in pool.outcome.dead.values())
+    return tuple(death(one) for one in died)
 
 
 # What is known about the system under test without being declared: the embedded reference server and simulated engines.

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts, ScrapingAccount
-from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import TokenizerGone
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.schema import AUTO_TOKENIZER, Plan
 from inferometer.run.facts import first_facts, write_facts
+from inferometer.run.replay import Announce
 from inferometer.run.requests import RequestWriter, requests_of
 from inferometer.run.target import Target
 from inferometer.run.ui import Ui
@@ -53,12 +53,13 @@ def prepared(
     find: Find,
     brief: Callable[[Target], ScrapingAccount | None],
     folder: RunFolder,
-    pool: WorkerPool,
+    announce: Announce,
     ui: Ui,
     started: int,
     certificate: CertificateLookup,
 ) -> Prepared:
-    """Find the server, have its metrics scraped, write the requests. Raises PeerError, PlanError."""
+    """Find the server, have its metrics scraped, write the requests. `announce`: tells the workers how much of a trace is
+    written. Raises PeerError, PlanError."""
 
     def made(gone: str | None) -> Prepared:
         target, tokenizer = find(gone)
@@ -77,7 +78,7 @@ def prepared(
             clock_state=clock_synchronisation(),
         )
         write_facts(folder, facts)
-        _generate(schedule, pool, ui, warmed=plan.load.warmup > 0)
+        _generate(schedule, announce, ui, warmed=plan.load.warmup > 0)
         return Prepared(target, tokenizer, schedule, facts)
 
     try:
@@ -90,11 +91,11 @@ def prepared(
         return made(str(cause))
 
 
-def _generate(schedule: RequestWriter, pool: WorkerPool, ui: Ui, *, warmed: bool) -> None:
+def _generate(schedule: RequestWriter, announce: Announce, ui: Ui, *, warmed: bool) -> None:
     """Write the requests of both phases before either: whatever else runs beside the workers takes time from them. Connections
     are opened later, since a server may close those that stay idle for seconds."""
     if (schedule.total or 0) >= MANY_REQUESTS:
         ui.note(f"generating {schedule.total:,} requests")
     if warmed:
         schedule.warm_up()
-    schedule.measurement(pool.announce)
+    schedule.measurement(announce)

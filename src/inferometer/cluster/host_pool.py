@@ -1,0 +1,395 @@
+"""The worker processes of one run, on several hosts: what `WorkerPool` is for one machine, with the same calls.
+
+    assign    each host gets the requests that it may send, and its workers' jobs
+    begin     one instant on the conductor's clock, to each host on its own
+    finish    waits for all; counters, deaths and comparisons of clocks come in meanwhile
+    leave     the journals are fetched, put on the conductor's clock (merging.py), and from there on are those of any run
+
+A lost host is so many lost workers: the others go on, and the run says so. What it had measured is fetched when it comes back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from inferometer.cluster.conductor import BEAT_S, SLICE_S, LoadHosts
+from inferometer.cluster.fetched import Fetched, described
+from inferometer.cluster.member import Member
+from inferometer.cluster.messages import (
+    APPENDED,
+    AUTHORITY,
+    WHOLE,
+    Assign,
+    Beat,
+    Begin,
+    FilePart,
+    FromHost,
+    Gathered,
+    HostDone,
+    HostReady,
+    Kept,
+    Live,
+    Probes,
+    Refused,
+    SendStreams,
+    StreamPart,
+    StreamsSent,
+    WorkerGone,
+)
+from inferometer.cluster.schedule_share import appended, needed, send_file, send_share
+from inferometer.drive import clock
+from inferometer.drive.progress_counters import Progress
+from inferometer.drive.worker_messages import Go, Job, More, Stop
+from inferometer.drive.worker_pool import (
+    HANG_S,
+    START_TIMEOUT_S,
+    Death,
+    Interrupt,
+    Outcome,
+    Watch,
+    Work,
+    lead_ns,
+)
+from inferometer.errors import InstrumentError, MachineError, PeerError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import Phase
+from inferometer.measure.load_hosts import HostClock, LoadHost
+
+START_NS = 2_000_000_000
+"""From the order to the start of the measurement: long enough for the slowest way to a host."""
+SHORT_START_NS = 300_000_000
+"""The same of the warm-up's parts, of which there are many, and which nothing is judged by."""
+SILENT_S = 10.0
+"""A host that says nothing for so long while a phase runs is lost: its counters come several times a second."""
+REJOIN_S = 15.0
+"""For so long a lost host is waited for at the end of a run."""
+FIRST_PROBES_S = 15.0
+
+
+class HostPool:
+    """All workers of one run on the load hosts of a command. Use as a context manager: leaving it ends the run there."""
+
+    def __init__(
+        self, hosts: LoadHosts, folder: RunFolder, note: Callable[[str], None], *, again: bool
+    ) -> None:
+        """`again`: the measurement goes through its requests over and over. Raises PeerError if a host does not come."""
+        self._hosts, self._folder, self._note, self._again = hosts, folder, note, again
+        self._run = folder.path.name
+        self._phase, self._measured_ns = int(Phase.WARMUP), clock.monotonic_ns()
+        self._phase, self._measured_ns = int(Phase.WARMUP), clock.monotonic_ns()
+        hosts.gather()
+        self.members: tuple[Member, ...] = tuple(hosts.alive)
+        for member in self.members:
+            member.lost_in_run = None
+        self._fetched = Fetched(folder, len(self.members))
+        self._announced: More | None = None
+        self._sent_on = 0
+        self._assigned = False
+        self.outcome = Outcome()
+        for at, member in enumerate(self.members):
+            member.send(Begin(self._run, at * hosts.workers, hosts.workers))
+
+    def __enter__(self) -> HostPool:
+        """Use as a context manager."""
+        return self
+
+    @property
+    def pids(self) -> list[int]:
+        """Of none: they are on other machines."""
+        return []
+
+    # The phases of a run.
+
+    def assign(self, jobs: Sequence[Job]) -> None:
+        """Give each host the requests of its workers and their jobs, and wait until all stand ready. Raises PeerError for a
+        host that is lost before, InstrumentError or MachineError for a worker that does not start."""
+        self._compared()
+        schedule = Schedule(self._folder.schedule)
+        for member, mine in zip(self.members, self._by_host(jobs), strict=True):
+            self._send_files(member, mine, schedule)
+            member.send(Assign([replace(job, folder="", tls_ca_file=_authority(job)) for job in mine]))
+            member.counters, member.arrived = [], False
+        self._assigned = True
+        if self._announced is not None:
+            self.announce(self._announced.size, self._announced.final)
+        patience_s = START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9
+        ready = self._gather(HostReady, patience_s)
+        for member in self.members:
+            if member.lost is not None:
+                raise PeerError(f"{member.name} was lost before the load began: {member.lost}")
+        if len(ready) < len(self.members):
+            late = sorted({one.name for one in self.members} - {one.name for one, _ in ready})
+            raise InstrumentError(f"{', '.join(late)}: the workers were not ready within {patience_s:.0f} s")
+
+    def begin(
+        self,
+        phase: int,
+        rows: int,
+        *,
+        duration_ns: int = 0,
+        again: bool = False,
+        appended: int | None = None,
+        part: tuple[int, int] | None = None,
+        cycle: int = 0,
+    ) -> int:
+        """As WorkerPool.begin; the start is on this machine's clock, and each host is told when that is on its own."""
+        self._fetched.begun(self.hosts())
+        self._phase = phase
+        ahead_ns = START_NS if phase == Phase.MEASURE else SHORT_START_NS
+        self._measured_ns = start_ns = clock.monotonic_ns() + max(ahead_ns, lead_ns(rows))
+        for member in self.members:
+            member.arrived = member.gathered = False
+            fitted = member.clock
+            if fitted is None:
+                member.lose("its clock could not be compared")
+                continue
+            there = fitted.host_ns(start_ns)
+            member.send(Go(phase, there, duration_ns, again, appended, part, cycle))
+        return start_ns
+
+    def announce(self, size: int, final: bool) -> None:
+        """As WorkerPool.announce: the bytes go ahead of the news."""
+        self._announced = More(size=size, final=final)
+        if not self._assigned:
+            return
+        path = self._folder.schedule.with_name(APPENDED)
+        for data in appended(path, self._sent_on, size):
+            self._tell(FilePart(APPENDED, data))
+        self._sent_on = size
+        self._tell(self._announced)
+
+    def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
+        """As WorkerPool.finish. What the warm-up's requests became is fetched at once: it decides how the warm-up goes on."""
+        for _, done in self._gather(HostDone, None, lambda: watch(phase, self.progress()), interrupt, work):
+            if isinstance(done, HostDone) and done.phase == phase == Phase.MEASURE:
+                self.outcome.single_use |= done.single_use
+                self.outcome.stamped += done.stamped
+                self.outcome.unstamped += done.unstamped
+        watch(phase, self.progress())
+        if phase != Phase.MEASURE:
+            self._fetch(self._hosts.alive, final=False)
+
+    def stop(self, drain_ns: int) -> None:
+        """As WorkerPool.stop."""
+        self._tell(Stop(drain_ns=drain_ns))
+
+    def outcomes(self) -> pa.Table:
+        """As WorkerPool.outcomes: on each host's own clock, for differences only."""
+        return self._fetched.outcomes()
+
+    def progress(self) -> Progress:
+        """Over all hosts."""
+        each = [member.progress() for member in self.members]
+        return Progress(*(sum(getattr(one, name) for one in each) for name in Progress.__slots__))
+
+    def hosts(self) -> tuple[LoadHost, ...]:
+        """The hosts of the run, for run.json; complete once it has ended."""
+        each = self._hosts.workers
+        return tuple(
+            LoadHost(
+                member.name,
+                at * each,
+                each,
+                member.environment,
+                _clock(member, self._measured_ns),
+                member.lost_in_run,
+            )
+            for at, member in enumerate(self.members)
+        )
+
+    def __exit__(self, *exc: object) -> None:
+        """Fetch the journals, from lost hosts too if they come back soon, and put them on this machine's clock."""
+        if not self._assigned:
+            return
+        self._fetch(self._hosts.alive, final=True)
+        self._await_lost()
+        self._record_lost(lambda member: not self._fetched.whole(member.number))
+        self._fetched.merge({member.number: member.clock for member in self.members})
+        for member in self._hosts.alive:
+            if self._fetched.whole(member.number):
+                member.send(Kept(self._run))
+
+    # What hosts say.
+
+    def _gather(
+        self,
+        kind: type[Any],
+        timeout_s: float | None,
+        watch: Callable[[], None] = lambda: None,
+        interrupt: Interrupt | None = None,
+        work: Work = lambda: False,
+        members: Iterable[Member] | None = None,
+    ) -> list[tuple[Member, FromHost]]:
+        """One message of this kind from every host that lives."""
+        waiting = {one.number for one in (self.members if members is None else members) if one.lost is None}
+        found: list[tuple[Member, FromHost]] = []
+        busy, beat_ns = False, 0
+        deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
+        while waiting and (deadline is None or clock.monotonic_ns() < deadline):
+            for member, message in self._hosts.heard(0 if busy else SLICE_S):
+                if isinstance(message, kind):
+                    found.append((member, message))
+                    waiting.discard(member.number)
+                self._take(member, message)
+            now = clock.monotonic_ns()
+            if now - beat_ns > BEAT_S * 1e9:
+                beat_ns = now
+                self._tell(Beat())
+            self._look_after(now, phase_runs=deadline is None)
+            waiting -= {one.number for one in self.members if one.lost is not None}
+            watch()
+            busy = bool(waiting) and work()
+            if interrupt is not None and (drain := interrupt.new_drain_ns()) is not None:
+                self.outcome.interrupted = True
+                self.stop(drain)
+        return found
+
+    def _take(self, member: Member, message: FromHost) -> None:
+        match message:
+            case Live():
+                member.counters, member.arrived = message.counters, message.arrived
+            case Probes():
+                member.probes += message.probes
+                self._fetched.compared(member.number, message.probes)
+            case WorkerGone():
+                self.outcome.dead.setdefault(
+                    message.worker,
+                    Death(
+                        message.worker, message.phase, message.sent, message.exit_code,
+                        message.reason and f"{member.name}: {message.reason}", message.shortage,
+                    ),
+                )  # fmt: skip
+            case StreamPart():
+                self._fetched.add(member.number, message)
+            case StreamsSent():
+                if message.final and message.run == self._run:
+                    self._fetched.complete(member.number)
+            case Refused():
+                self._refused(member, message)
+
+    def _refused(self, member: Member, message: Refused) -> None:
+        member.lose(message.reason)
+        if not self._phase_began():
+            said = f"{member.name}: {message.reason}"
+            raise InstrumentError(said) if message.shortage is None else MachineError(said, message.shortage)
+
+    def _phase_began(self) -> bool:
+        return any(member.counters for member in self.members)
+
+    def _look_after(self, now: int, *, phase_runs: bool) -> None:
+        """Lose hosts that are silent; tell those whose own requests have ended that the others' have too."""
+        for member in self.members:
+            silent_s = (now - member.heard_ns) / 1e9
+            if phase_runs and member.lost is None and silent_s > SILENT_S:
+                member.lose(f"it has said nothing for {silent_s:.0f} s")
+        self._record_lost(lambda member: member.lost is not None)
+        for member in self.members:
+            others = (one for one in self.members if one is not member and one.lost is None)
+            if not member.gathered and member.lost is None and all(one.arrived for one in others):
+                member.gathered = True
+                member.send(Gathered())
+
+    def _record_lost(self, gone: Callable[[Member], bool]) -> None:
+        """The workers of hosts that are gone have died."""
+        for at, member in enumerate(self.members):
+            if not gone(member):
+                continue
+            member.lost_in_run = member.lost_in_run or member.lost or "not all of its journal came"
+            reason = f"{member.name} was lost: {member.lost_in_run}"
+            for worker in range(self._hosts.workers):
+                number = at * self._hosts.workers + worker
+                death = Death(number, self._phase, member.sent(worker), None, reason)
+                self.outcome.dead.setdefault(number, death)
+
+    # What hosts are given, and what is fetched from them.
+
+    def _tell(self, message: object) -> None:
+        for member in self.members:
+            member.send(message)
+
+    def _compared(self) -> None:
+        """Wait for the first comparisons of clocks, without which no host knows when to begin. Raises PeerError."""
+        until = clock.monotonic_ns() + int(FIRST_PROBES_S * 1e9)
+        while lacking := [one for one in self.members if one.lost is None and not one.probes]:
+            if clock.monotonic_ns() > until:
+                names = ", ".join(one.name for one in lacking)
+                raise PeerError(
+                    f"{names}: no answer to any comparison of clocks. UDP port {self._hosts.clock.port} of this machine "
+                    "has to be open to load hosts"
+                )
+            for member, message in self._hosts.heard(SLICE_S):
+                self._take(member, message)
+
+    def _by_host(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        each = self._hosts.workers
+        return [list(jobs[at : at + each]) for at in range(0, len(jobs), each)]
+
+    def _send_files(self, member: Member, mine: Sequence[Job], schedule: Schedule) -> None:
+        first = mine[0]
+        slots = None if first.open_loop else first.slots
+        workers = [job.worker for job in mine]
+        keep = None if self._again else needed(schedule, workers, first.workers, slots)
+        send_share(
+            self._folder.schedule, keep, lambda data, digest: member.send(FilePart(WHOLE, data, digest))
+        )
+        if first.tls_ca_file is not None:
+            send_file(
+                Path(first.tls_ca_file), lambda data, digest: member.send(FilePart(AUTHORITY, data, digest))
+            )
+
+    def _fetch(self, members: Sequence[Member], *, final: bool) -> None:
+        """Have these hosts send what their streams hold beyond what is here."""
+        mine = [member for member in members if member in self.members]
+        for member in mine:
+            member.send(SendStreams(self._run, self._fetched.sizes(member.number), final))
+        self._gather_streams(mine)
+
+    def _gather_streams(self, members: Sequence[Member]) -> None:
+        # A host that sends is heard all the while; one that is silent is given up.
+        waiting = {one.number for one in members if one.lost is None}
+        while waiting:
+            for member, message in self._hosts.heard(SLICE_S):
+                self._take(member, message)
+                if isinstance(message, StreamsSent):
+                    waiting.discard(member.number)
+            now = time.monotonic_ns()
+            for member in members:
+                if member.lost is None and now - member.heard_ns > HANG_S * 1e9:
+                    member.lose(f"it has sent nothing for {HANG_S:.0f} s")
+            waiting -= {one.number for one in members if one.lost is not None}
+
+    def _await_lost(self) -> None:
+        """Wait a little for lost hosts to come back, and fetch what they hold of this run."""
+        until = clock.monotonic_ns() + int(REJOIN_S * 1e9)
+        if gone := [one.name for one in self.members if one.lost is not None]:
+            self._note(
+                f"waiting {REJOIN_S:.0f} s for {', '.join(gone)} to come back with what was measured there"
+            )
+        while clock.monotonic_ns() < until and any(
+            not self._fetched.whole(one.number) for one in self.members
+        ):
+            for member, message in self._hosts.heard(SLICE_S):
+                self._take(member, message)
+            back = [
+                one for one in self.members
+                if one.lost is None and self._run in one.kept and not self._fetched.whole(one.number)
+            ]  # fmt: skip
+            if back:
+                self._fetch(back, final=True)
+
+
+def _clock(member: Member, at_ns: int) -> HostClock | None:
+    """Of a member, with its offset at an instant of the conductor's."""
+    fitted = member.clock
+    return None if fitted is None else described(member.probes, fitted.host_ns(at_ns))
+
+
+def _authority(job: Job) -> str | None:
+    return None if job.tls_ca_file is None else AUTHORITY

@@ -1,0 +1,280 @@
+"""One load host: it joins a conductor, has its workers send what they are told, and hands over what they wrote.
+
+    join -> for each run: begin, files, jobs, phases, streams -> leave
+
+It sends by its own clock, and the conductor is in no request's way. Should it lose the conductor, its workers stop at once;
+what they wrote stays in its folder until a conductor of that run has it (`inferometer recover --listen`)."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from inferometer.cluster.admission import ConductorLink
+from inferometer.cluster.clock_probe import ClockProber
+from inferometer.cluster.fetched import STREAM
+from inferometer.cluster.link import LinkLost
+from inferometer.cluster.messages import (
+    AUTHORITY,
+    FILES,
+    Assign,
+    Beat,
+    Begin,
+    FilePart,
+    Gathered,
+    HostDone,
+    HostReady,
+    Kept,
+    Leave,
+    Live,
+    Probes,
+    Refused,
+    SendStreams,
+    StreamPart,
+    StreamsSent,
+    ToHost,
+    WorkerGone,
+)
+from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile
+from inferometer.drive.progress_counters import COUNTERS
+from inferometer.drive.worker_messages import Go, Job, More, Stop
+from inferometer.drive.worker_pool import Interrupt, WorkerPool
+from inferometer.errors import InferometerError, MachineError, PeerError
+from inferometer.journal import hold
+
+SLICE_S = 0.25
+LIVE_S = 1.0
+"""How often a host says that it lives while no phase runs; while one does, each time that its counters are looked at."""
+SILENT_S = 3.0
+"""Neither a word nor an answer about clocks for so long: the conductor is gone, or the way to it."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run at this host. `start_ns`: of the phase that runs, or ran last."""
+
+    folder: Path
+    pool: WorkerPool
+    files: dict[str, ReceivedFile] = field(default_factory=dict)
+    start_ns: int = 0
+    told_dead: set[int] = field(default_factory=set)
+    ended: bool = False
+
+    @property
+    def ident(self) -> str:
+        """The run's id: its streams carry the name of the folder that they are written to."""
+        return self.folder.name
+
+
+class LoadHost:
+    """The host's side of a link. `root`: where it keeps a folder for each run."""
+
+    def __init__(
+        self, link: ConductorLink, prober: ClockProber, root: Path, note: Callable[[str], None]
+    ) -> None:
+        self._link, self._prober, self._root, self._note = link, prober, root, note
+        self._run: _Run | None = None
+        self._last_live_ns = 0
+        self._heard_ns = time.monotonic_ns()
+
+    def serve(self) -> None:
+        """Do what the conductor asks, until it needs nothing more. Raises PeerError when it is lost, MachineError when this
+        machine is short of something; in both cases the workers have ended, and what they wrote is in its folder."""
+        try:
+            while True:
+                for message in self._link.wait(SLICE_S):
+                    self._heard_ns = time.monotonic_ns()
+                    if isinstance(message, Leave):
+                        return
+                    self._do(message)
+                self._say_live()
+                self._check_silence()
+        except InferometerError as cause:
+            if not isinstance(cause, LinkLost):
+                shortage = cause.shortage if isinstance(cause, MachineError) else None
+                with contextlib.suppress(LinkLost):
+                    self._link.send(Refused(str(cause), shortage))
+            raise
+        finally:
+            self._end_run()
+            self._link.close()
+
+    def _do(self, message: ToHost) -> None:
+        match message:
+            case Begin():
+                self._begin(message)
+            case FilePart():
+                self._file(message)
+            case Assign():
+                self._assign(message)
+            case Go():
+                self._phase(message)
+            case More() if self._run is not None:
+                self._run.pool.announce(message.size, message.final)
+            case SendStreams():
+                self._send_streams(message)
+            case Kept():
+                self._forget(message.run)
+            case Refused():
+                raise PeerError(f"the conductor ended it: {message.reason}")
+
+    # A run.
+
+    def _begin(self, message: Begin) -> None:
+        self._end_run()
+        folder = self._root / str(message.first) / Path(message.run).name
+        (folder / "journal").mkdir(parents=True)
+        pool = WorkerPool(message.workers, folder / "log.txt", first=message.first)
+        self._run = _Run(folder, pool)
+        self._note(f"{message.run}: {message.workers} workers")
+
+    def _file(self, message: FilePart) -> None:
+        run = self._started()
+        if message.name not in FILES:
+            raise PeerError(f"the conductor sends a file {message.name[:40]!r}, which no run has")
+        if message.name not in run.files:
+            run.files[message.name] = ReceivedFile(run.folder / message.name)
+        file = run.files[message.name]
+        file.add(message.data)
+        if message.digest is not None:
+            if not file.whole(message.digest):
+                raise PeerError(f"{message.name}: what arrived is not what was sent")
+            file.close()
+
+    def _assign(self, message: Assign) -> None:
+        run = self._started()
+        run.pool.assign([self._here(job, run) for job in message.jobs])
+        self._link.send(HostReady())
+
+    def _here(self, job: Job, run: _Run) -> Job:
+        authority = None if job.tls_ca_file is None else str(run.folder / AUTHORITY)
+        return replace(job, folder=str(run.folder), tls_ca_file=authority)
+
+    def _phase(self, go: Go) -> None:
+        """One phase, from its order to its end. Meanwhile the conductor may stop it, and hears how it goes."""
+        run = self._started()
+        run.start_ns = go.start_ns
+        lost: LinkLost | None = None
+
+        def watch(*_: object) -> None:
+            nonlocal lost
+            if lost is not None:
+                return
+            try:
+                self._listen(run)
+                self._say_live(always=True)
+                self._check_silence()
+            except LinkLost as cause:
+                lost = cause
+                run.pool.stop(0)
+
+        before = run.pool.outcome.stamped, run.pool.outcome.unstamped
+        run.pool.go(go)
+        run.pool.finish(go.phase, watch, Interrupt(0))
+        if lost is not None:
+            raise lost
+        self._say_live(always=True)
+        after = run.pool.outcome
+        self._link.send(
+            HostDone(go.phase, after.stamped - before[0], after.unstamped - before[1], after.single_use)
+        )
+
+    def _listen(self, run: _Run) -> None:
+        """What the conductor says while a phase runs."""
+        for message in self._link.receive():
+            self._heard_ns = time.monotonic_ns()
+            match message:
+                case Stop():
+                    run.pool.stop(message.drain_ns)
+                case More():
+                    run.pool.announce(message.size, message.final)
+                case FilePart():
+                    self._file(message)
+                case Gathered():
+                    run.pool.others_arrived(run.start_ns)
+                case Beat():
+                    pass
+                case _:
+                    raise LinkLost(f"the conductor says {type(message).__name__} while a phase runs")
+
+    def _end_run(self) -> None:
+        run = self._run
+        if run is not None and not run.ended:
+            run.ended = True
+            run.pool.__exit__(None, None, None)
+
+    def _started(self) -> _Run:
+        if self._run is None or self._run.ended:
+            raise PeerError("the conductor gives orders for a run that it has not begun")
+        return self._run
+
+    # What the conductor is told.
+
+    def _say_live(self, *, always: bool = False) -> None:
+        now = time.monotonic_ns()
+        if not always and now - self._last_live_ns < LIVE_S * 1e9:
+            return
+        self._last_live_ns = now
+        if probes := self._prober.taken():
+            self._link.send(Probes(probes))
+        counters, arrived = list[list[int]](), False
+        if self._run is not None and not self._run.ended:
+            counters = self._run.pool.live()
+            arrived = bool(counters) and all(row[COUNTERS] >= self._run.start_ns for row in counters)
+        self._link.send(Live(counters, arrived))
+        self._say_dead()
+
+    def _say_dead(self) -> None:
+        run = self._run
+        if run is None:
+            return
+        for number, death in list(run.pool.outcome.dead.items()):
+            if number not in run.told_dead:
+                run.told_dead.add(number)
+                self._link.send(
+                    WorkerGone(number, death.phase, death.sent, death.exit_code, death.reason, death.shortage)
+                )
+
+    def _check_silence(self) -> None:
+        silent_s = (time.monotonic_ns() - self._heard_ns) / 1e9
+        if silent_s > SILENT_S and self._prober.silent_s > SILENT_S:
+            raise LinkLost(f"the conductor has said nothing for {silent_s:.0f} s")
+
+    def _send_streams(self, message: SendStreams) -> None:
+        """Send what the streams of a run hold beyond what the conductor has."""
+        if message.final:
+            self._end_run()
+            self._say_dead()
+        for folder in folders_of(self._root, message.run):
+            for path in sorted((folder / "journal").glob("*.arrows")):
+                if STREAM.fullmatch(path.name):
+                    self._send_stream(message.run, path, message.have.get(path.name, 0))
+        self._link.send(StreamsSent(message.run, message.final))
+
+    def _send_stream(self, run: str, path: Path, at: int) -> None:
+        with path.open("rb") as source:
+            source.seek(at)
+            while data := source.read(PART_BYTES):
+                self._link.send(StreamPart(run, path.name, data))
+
+    def _forget(self, run: str) -> None:
+        for folder in folders_of(self._root, run):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def folders_of(root: Path, run: str) -> list[Path]:
+    """The folders of a run that no other process on this host writes to."""
+    name = Path(run).name
+    return [path for path in root.glob(f"*/{name}") if not hold.held(path / "journal")]
+
+
+def kept_runs(root: Path) -> list[str]:
+    """The runs of which this host still holds streams that nobody has taken."""
+    folders = [path for path in root.glob("[0-9]*/*") if (path / "journal").is_dir()]
+    return sorted({path.name for path in folders if not hold.held(path / "journal")})
