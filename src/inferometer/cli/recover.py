@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from inferometer.cli.indexing import remembered_if_kept
         "inferometer recover runs/20260102T030405Z-run",
         "inferometer recover runs/20260102T030405Z-run --json",
         "inferometer recover runs/20260102T030405Z-run --tokenizer models/tokenizer.json",
+        "inferometer recover runs/20260102T030405Z-run --listen 10.0.0.1:7070",
     ),
 )
 @click.argument("run", type=click.Path(path_type=Path))
@@ -28,18 +30,30 @@ from inferometer.cli.indexing import remembered_if_kept
     help="The run's tokenizer, where it is a file: what a folder names outside itself is not opened.",
 )
 @click.option(
+    "--listen",
+    cls=GroupedOption,
+    metavar="HOST:PORT",
+    help="Fetch what the load hosts of the run still hold: where they join, by the run's token in INFEROMETER_JOIN_TOKEN.",
+)
+@click.option(
     "--json",
     "as_json",
     cls=GroupedOption,
     is_flag=True,
     help="Print summary.json on stdout instead of the table.",
 )
-def command(run: Path, tokenizer: str | None, as_json: bool) -> int:
+def command(run: Path, tokenizer: str | None, listen: str | None, as_json: bool) -> int:
     """Seal what the journal of a killed run holds (all but the last second at most), and report it."""
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import recover
 
-    code = show(recover(RunFolder.open(run), tokenizer), as_json=as_json)
+    folder = RunFolder.open(run)
+    if listen is not None:
+        from inferometer.cli.outlet import tell
+        from inferometer.cluster.collecting import collect
+
+        collect(folder, listen, os.environ, tell)
+    code = show(recover(folder, tokenizer), as_json=as_json)
     remembered_if_kept(run)
     return code

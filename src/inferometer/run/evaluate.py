@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from inferometer.cluster.fetched import hosts_of, merge_left
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
@@ -112,7 +113,7 @@ def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: b
     keep = plan.instrument.keep_text
     sealed = seal(folder, tokenizer.count_all, facts.id, keep)
     notes = [_KEPT] if sealed.kept else []
-    lost = [] if sealed.kept else _lost(folder, plan.instrument.workers, facts, sealed.cut)
+    lost = [] if sealed.kept else _lost(folder, plan.instrument.all_workers, facts, sealed.cut)
     if lost and not facts.interrupted:
         write_facts(folder, replace(facts, interrupted=True))
         notes.append(f"{', '.join(lost)}: not whole, or missing. This run counts as interrupted")
@@ -228,6 +229,7 @@ def _record(folder: RunFolder, facts: RunFacts, parts: Iterable[pa.Table] | None
         classes=facts.classes,
         single_use=facts.single_use,
         own_cpu=facts.own_cpu,
+        hosts=facts.hosts,
     )
     # Arrow keeps the memory in which it read the file, which may be more than the record takes.
     pa.default_memory_pool().release_unused()
@@ -258,6 +260,10 @@ def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
     names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter). Raises RecordError, also while
     the run is going: sealing may remove the journal; and PlanError for a tokenizer that is not the run's."""
     plan, why, notes = saved.read(folder.plan), None, list[str]()
+    if hosts := hosts_of(folder):
+        with hold.alone(folder.journal):
+            write_facts(folder, replace(read_facts(folder), hosts=hosts))
+            merge_left(folder)
     if any(folder.journal.glob("worker-*.arrows")):
         with hold.alone(folder.journal):
             counts, why = tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer, tokenizer)
