@@ -136,11 +136,12 @@ class Server:
     pid: int
     scheme: str = "http"
     ca_file: Path | None = None
+    host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
         """Its base URL."""
-        return f"{self.scheme}://127.0.0.1:{self.port}"
+        return f"{self.scheme}://{self.host}:{self.port}"
 
     def get(self, path: str) -> bytes:
         """The body of one GET."""

@@ -21,7 +21,9 @@ from inferometer.studies.calibration import scheduled_nonces
 
 
 @contextlib.contextmanager
-def serving(cores: Cores, script: Sequence[str], tls: Certificate | None = None) -> Iterator[Server]:
+def serving(
+    cores: Cores, script: Sequence[str], tls: Certificate | None = None, host: str = "127.0.0.1"
+) -> Iterator[Server]:
     """The server on its core, on a free port, until the block ends. `script`: its flags for the instants of tokens."""
     command = [
         sys.executable,
@@ -30,6 +32,7 @@ def serving(cores: Cores, script: Sequence[str], tls: Certificate | None = None)
         "--model",
         "truth",
         "--until-stdin-closes",
+        *("--host", host),
         *script,
     ]
     if tls is not None:
@@ -44,7 +47,7 @@ def serving(cores: Cores, script: Sequence[str], tls: Certificate | None = None)
             raise RuntimeError(f"{' '.join(command)}: exit code {process.wait()}")
         where = urlsplit(words[1])
         assert where.port is not None
-        server = Server(where.port, process.pid, where.scheme, None if tls is None else tls.authority)
+        server = Server(where.port, process.pid, where.scheme, None if tls is None else tls.authority, host)
         server.get("/health")  # which is answered once the tokenizer is loaded
         yield server
         assert process.stdin is not None
