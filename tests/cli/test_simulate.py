@@ -196,6 +196,19 @@ def test_readings_of_this_machine_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", [("simulate",), ("test", "ttft", "--simulate")])
+def test_a_network_that_is_not_there_is_not_subtracted(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Refused by name as a flag; a plan file, which is shared with runs, may ask for it."""
+    code, stdout, stderr = run(*command, "--subtract-rtt", out=tmp_path)
+    assert (code, stdout) == (2, "")
+    assert "--subtract-rtt: is about the way to a server, and a simulation has no network" in stderr
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("load: {concurrency: 2, requests: 5, warmup: 0}\ninstrument: {subtract_rtt: true}\n")
+    code, stdout, _ = run("simulate", str(plan), "--json", out=tmp_path / "runs")
+    summary = json.loads(stdout)
+    assert (code, summary["round_trips"], summary["ttft_less_round_trip"]) == (4, None, None)
+
+
 def test_what_a_plan_says_of_a_server_is_left_aside(tmp_path: Path) -> None:
     """Nothing is asked at the URL, no key or meter is read, and what was declared of that server is not said of the model."""
     plan = tmp_path / "plan.yaml"

@@ -177,6 +177,15 @@ def test_a_saved_plan_holds_to_the_json_schema_and_is_complete(plan: Plan) -> No
         assert set(data[part]) == set(kind.model_fields)
 
 
+def test_what_was_added_later_changes_no_hash_where_it_is_not_set() -> None:
+    """Law: the plans of earlier runs keep theirs; a plan that sets it is another plan, and is read back as it was."""
+    assert "subtract_rtt" not in json.loads(saved.to_json(Plan()))["instrument"]
+    asking = Plan(instrument=Instrument(subtract_rtt=True))
+    assert json.loads(saved.to_json(asking))["instrument"]["subtract_rtt"] is True
+    assert saved.plan_hash(asking) != saved.plan_hash(Plan())
+    assert saved.restored(saved.resolved(asking)) == asking
+
+
 def test_the_json_schema_refuses_what_the_plan_refuses() -> None:
     """A schema that accepts anything would prove nothing."""
     validator = jsonschema.Draft202012Validator(saved.json_schema())

@@ -17,7 +17,7 @@ from inferometer.cli.command import Lists, option
 from inferometer.cli.indexing import remembered
 from inferometer.cli.outlet import tell
 from inferometer.cli.run import outputs
-from inferometer.plan.flags import FLAGS, refuse_host_telemetry
+from inferometer.plan.flags import FLAGS, refuse_unsimulated
 
 if TYPE_CHECKING:
     from inferometer.plan.campaign import Campaign
@@ -89,7 +89,7 @@ def _test(
 
     flags = {flag.name: given[flag.parameter] for flag in FLAGS}
     if simulate:
-        refuse_host_telemetry(flags)
+        refuse_unsimulated(flags)
     whole = campaign(
         names, plan, flags, parameters,
         environ=None if simulate else os.environ,

@@ -13,7 +13,7 @@ from inferometer.cli.indexing import remembered
 from inferometer.cli.outlet import say, say_json
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.flags import FLAGS, Flag, refuse_host_telemetry
+from inferometer.plan.flags import FLAGS, Flag, refuse_unsimulated
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted"
 
@@ -55,7 +55,7 @@ def _simulate(
     from inferometer.plan.parse import build
 
     flags = {flag.name: given[flag.parameter] for flag in FLAGS}
-    refuse_host_telemetry(flags)
+    refuse_unsimulated(flags)
     # Without the environment: the keys and files of a server that is not asked need not be there.
     resolved = build(plan, flags)
     from inferometer.cli.terminal import Screen, show

@@ -13,7 +13,7 @@ from inferometer.plan.part import NUMBER, Part
 Text = Annotated[str, Field(min_length=1, max_length=400)]
 
 NO_ADJUSTMENT = "no adjustment was applied"
-"""Draft 4.7.3: the instrument reports every latency as it was stamped."""
+"""Draft 4.7.3: the instrument reports every latency as it was stamped, unless --subtract-rtt shows another beside it."""
 
 BOS_EOS = (
     "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count"

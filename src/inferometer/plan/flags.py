@@ -210,13 +210,22 @@ def overridden(flag: Flag, value: object) -> list[str]:
     return [*flag.drops, *(f"workload.{key}" for key in sorted(lacking | set(_OF_ANOTHER)))]
 
 
-def refuse_host_telemetry(given: Mapping[str, object]) -> None:
-    """Raises PlanError for flags of a simulation that read this machine, which is no part of what is simulated. The keys of a
-    plan, which is shared, are left aside."""
+_UNSIMULATED = {
+    "host_telemetry.": "reads this machine, and a simulation measures none",
+    "instrument.subtract_rtt": "is about the way to a server, and a simulation has no network",
+}
+"""Why flags of these keys say nothing of a simulation."""
+
+
+def refuse_unsimulated(given: Mapping[str, object]) -> None:
+    """Raises PlanError for flags of a simulation that measure this machine or the way to a server, neither of which is part of
+    what is simulated. The keys of a plan, which is shared, are left aside."""
     problems = [
-        Problem(name, "reads this machine, and a simulation measures none: leave it out")
+        Problem(name, f"{why}: leave it out")
         for name, value in given.items()
-        if value and BY_NAME[name].key.startswith("host_telemetry.")
+        if value
+        for key, why in _UNSIMULATED.items()
+        if BY_NAME[name].key.startswith(key)
     ]
     if problems:
         raise PlanError(problems)

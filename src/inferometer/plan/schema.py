@@ -427,6 +427,13 @@ class Instrument(Part):
         ),
         Option("--keep-text", "Run", "WHOSE"),
     ] = "all"
+    subtract_rtt: Annotated[
+        bool,
+        Field(
+            description="Show TTFT less the round trip to the server beside TTFT as measured (draft 4.7.3)."
+        ),
+        Option("--subtract-rtt", "Run", value=True),
+    ] = False
 
     @property
     def all_workers(self) -> int:
@@ -527,10 +534,12 @@ class Plan(Part):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> Values:
-        """Host telemetry stands in a saved plan where it is set: all others keep the hash that they always had."""
+        """What was added later stands in a saved plan where it is set: all others keep the hash that they always had."""
         values: Values = handler(self)
         if self.host_telemetry == HostTelemetry():
             values.pop("host_telemetry", None)
+        if not self.instrument.subtract_rtt and "instrument" in values:
+            values["instrument"].pop("subtract_rtt", None)
         return values
 
     @property
