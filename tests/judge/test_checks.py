@@ -56,6 +56,7 @@ CODES = {
         "throttled",
         "warmup",
     ),
+    "round_trip",
     *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
 }
 

@@ -19,6 +19,7 @@ from judge.compliant import (
     perfect,
 )
 
+from inferometer.documents.run_facts import RoundTrips, TripTimes
 from inferometer.judge.compliance.evidence import (
     ShownTable,
 )
@@ -27,6 +28,7 @@ from inferometer.judge.compliance.statement import (
     Finding,
     comply,
 )
+from inferometer.measure.less_round_trip import LessRoundTrip
 from inferometer.measure.measurement import Refusals
 from inferometer.plan.lengths import lognormal
 from inferometer.plan.request_class import RequestClass
@@ -211,6 +213,46 @@ def test_the_run_that_knew_the_least_of_its_clock_decides() -> None:
         if one.rule.id == "D-4.7.2-ntp"
     )
     assert (found.state, found.run) == ("violated", perfect("throughput").runs[1].name)
+
+
+SEEN = TripTimes(10, 20.1, 20.4, 23.0)
+TRIPS = RoundTrips("kernel", SEEN, SEEN, SEEN)
+
+
+def findings(changes: dict[str, Any]) -> dict[str, Finding]:
+    """What comes of every rule."""
+    return {one.rule.id: one for one in comply(changed(perfect("ttft"), changes)).findings}
+
+
+def test_the_round_trip_to_a_gateway_is_that_which_was_measured() -> None:
+    """Draft 4.7.3: before, while and behind; though no connection was opened while measuring."""
+    changes = {f"{EVERY}.metrics.connect_ms": None, "plan.declared.network_rtt": "about 1 ms"}
+    assert findings(changes)["D-4.7.3-rtt"].state == "declared"
+    found = findings(changes | {f"{EVERY}.round_trips": TRIPS})["D-4.7.3-rtt"]
+    assert found.state == "satisfied"
+    assert worded(found.note) == (
+        "round trips of TCP handshakes, P50: 20.4 ms before, 20.4 ms while measuring, 20.4 ms behind"
+    )
+    nothing = RoundTrips("kernel", TripTimes(0, None, None, None, failed=1))
+    assert findings(changes | {f"{EVERY}.round_trips": nothing})["D-4.7.3-rtt"].state == "declared"
+
+
+def test_the_instruments_own_adjustment_needs_nobodys_word() -> None:
+    """Draft 4.7.3: it is named where it was made, with how much it was, and beside the tester's words."""
+    stats = perfect("ttft").runs[0].summary.metrics.ttft_ms
+    assert stats is not None
+    less = {f"{RUN}.ttft_less_round_trip": LessRoundTrip(20.1, stats, 0)}
+    by_hand = {"plan.declared.latency_adjustment": "less 3 ms of a proxy"}
+    rule = "D-4.7.3-document"
+    assert findings({})[rule].note.code == "no_adjustment"
+    made = findings(less)[rule]
+    assert made.state == "satisfied"
+    assert "at most 20.1 ms" in worded(made.note)
+    both = findings(less | by_hand)[rule]
+    assert both.state == "declared"
+    assert "20.1 ms" in worded(both.note)
+    assert "less 3 ms of a proxy" in worded(both.note)
+    assert findings(by_hand)[rule].note.code == "latency_adjustment"
 
 
 ENGINE: dict[str, Any] = {

@@ -18,7 +18,7 @@ WORST = {
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
     "stationary drift calibration first_wave filling clock_step answered_as",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "
-    "server_queue drift arrival_rate arrival_dispersion arrival_lag1 own_cpu throttled",
+    "server_queue drift arrival_rate arrival_dispersion arrival_lag1 own_cpu round_trip throttled",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 

@@ -77,6 +77,41 @@ class PreemptionCounts(Part, frozen=True):
     discarded: int
 
 
+TimedBy = Literal["kernel", "client"]
+
+
+class TripTimes(Part, frozen=True):
+    """Round trips of one kind, in ms; None: there were none. `repeated`: handshakes whose first packet was sent again, which
+    have no time; `failed`: those that gave nothing, `problem`: the first's reason in words."""
+
+    count: int
+    least_ms: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+    repeated: int = 0
+    failed: int = 0
+    problem: str | None = None
+
+
+class RoundTrips(Part, frozen=True):
+    """Round trips to the server (draft 4.7.3): of TCP handshakes before the load, while it was measured and behind it, and of
+    the cheapest request that it answers. None: not measured. `timed_by`: who timed the handshakes. `request`: what was sent."""
+
+    timed_by: TimedBy
+    before: TripTimes
+    during: TripTimes | None = None
+    after: TripTimes | None = None
+    request: str | None = None
+    request_before: TripTimes | None = None
+    request_after: TripTimes | None = None
+
+    @property
+    def least_ms(self) -> float | None:
+        """The shortest handshake of all: each request's round trip took so long at least."""
+        seen = [one.least_ms for one in (self.before, self.during, self.after) if one is not None]
+        return min((one for one in seen if one is not None), default=None)
+
+
 class RequestFacts(msgspec.Struct, frozen=True):
     """What is known of a run's requests, before they are made and after. `source`: where they came from."""
 
@@ -130,3 +165,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     answered_as: str | None = None
     clock_state: ClockSynchronisation | None = None
     hosts: tuple[LoadHost, ...] = ()
+    round_trips: RoundTrips | None = None

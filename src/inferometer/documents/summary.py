@@ -11,6 +11,7 @@ from typing import Final, Literal
 from inferometer.documents.certificate import CertificateRung, CertifiedLimits
 from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
+from inferometer.documents.run_facts import RoundTrips
 from inferometer.documents.verdict import RunVerdict
 from inferometer.documents.workload import LearnedRatio, WarmPrefixes, WorkloadAccount
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
@@ -20,6 +21,7 @@ from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.length_cost import LengthGroup
 from inferometer.measure.lengths import Spread
+from inferometer.measure.less_round_trip import LessRoundTrip
 from inferometer.measure.load import TokensInFlight
 from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.machine_figures import MachineSeen
@@ -390,7 +392,10 @@ class ComplianceBrief(Part, frozen=True):
 
 
 class Summary(Part, frozen=True):
-    """One run's result. None is: undefined or unknown, never 0."""
+    """One run's result. None is: undefined or unknown, never 0.
+
+    `ttft_less_round_trip`: with --subtract-rtt, beside `metrics.ttft_ms`, from which it is worked out and which stays as it was
+    measured (draft 4.7.3)."""
 
     schema: Literal["inferometer/summary/4"]
     version: str
@@ -424,3 +429,5 @@ class Summary(Part, frozen=True):
     compliance: ComplianceBrief | None
     metrics_endpoints: tuple[MetricsEndpointAccount, ...] = ()
     machines: tuple[MachineSeen, ...] = ()
+    round_trips: RoundTrips | None = None
+    ttft_less_round_trip: LessRoundTrip | None = None

@@ -43,6 +43,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "filling": "of a throughput, and 5.2 has its own rule for the run that decides",
     "users_held": "a note at most",
     "own_cpu": "a note at most",
+    "round_trip": "a note at most",
     "workload_lengths": "a note at most",
     "server_queue": "a note at most",
     "samples_p99": "a headline that is a P99 of too few samples has its own reason",

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.run_facts import RoundTrips
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics, TokenizerFacts
 from inferometer.judge import cache, checks, delivery, length_checks
@@ -19,6 +20,7 @@ from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.error_bound import error_bound
 from inferometer.judge.load_hosts import host_clocks, host_lateness
 from inferometer.judge.load_proof import load_exact
+from inferometer.judge.round_trip import round_trip
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.steadiness import drift, filled, gap_variation, stationary, work_variation
 from inferometer.judge.verdict import Check, Verdict, verdict_of
@@ -36,7 +38,7 @@ class JudgedRun:
     """What checks are made of. `load_exact`, `lateness`: the checks of these names, on which `arrivals` rest. `arrivals`,
     `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
     `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `tokenizer`:
-    what sized the prompts; `model`: the name that the probe was answered with, None where not known."""
+    what sized the prompts; `model`: the name that the probe was answered with, None where not known; so of `round_trips`."""
 
     plan: Plan
     measurement: Measurement
@@ -50,6 +52,7 @@ class JudgedRun:
     warm_up: WarmUp | None
     tokenizer: TokenizerFacts
     model: str | None
+    round_trips: RoundTrips | None
 
     @property
     def probed(self) -> bool:
@@ -157,6 +160,8 @@ CHECKS = (
                ("ms",), LimitSource.METHOD, ("4.7",), of_instrument=True, simulated=False),
     CheckEntry("host_lateness", lambda run: host_lateness(run.plan, run.measurement, run.record),
                ("ms",), LimitSource.METHOD, ("4.2.3",), of_instrument=True, simulated=False),
+    CheckEntry("round_trip", lambda run: round_trip(run.round_trips),
+               ("ms",), LimitSource.METHOD, ("4.7.3",), simulated=False),
     CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),
                ("1/s",), LimitSource.CERTIFICATE, of_instrument=True, simulated=False),
     CheckEntry("prompt_length", lambda run: length_checks.prompt_length(run.plan, run.measurement, run.tokenizer),
@@ -211,6 +216,7 @@ def judge(
     tokenizer: TokenizerFacts | None = None,
     arrival: ArrivalCheck | None = None,
     model: str | None = None,
+    round_trips: RoundTrips | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
     `arrival`: that of `arrival_comparison`, if already made.
@@ -232,6 +238,7 @@ def judge(
         warm_up=warm_up,
         tokenizer=tokenizer or TokenizerFacts(),
         model=model,
+        round_trips=round_trips,
     )
     results = [entry.function(run) for entry in CHECKS]
     if not record.simulated:

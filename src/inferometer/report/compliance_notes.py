@@ -101,6 +101,17 @@ OUTSIDE = {
 ON = {True: "on", False: "off", None: "not declared"}
 
 
+def _round_trips(before_ms: float | None, during_ms: float | None, after_ms: float | None) -> str:
+    stages = {"before": before_ms, "while measuring": during_ms, "behind": after_ms}
+    seen = [f"{number(ms)} ms {stage}" for stage, ms in stages.items() if ms is not None]
+    return f"round trips of TCP handshakes, P50: {', '.join(seen)}"
+
+
+def _less_round_trip(most_ms: float | None) -> str:
+    most = "" if most_ms is None else f" (at most {number(most_ms)} ms)"
+    return f"TTFT less the least round trip{most} stands beside TTFT as measured; nothing else is adjusted"
+
+
 def _workload(based_on: str | None, name: str) -> str:
     return f"{name}, based on {based_on}" if based_on else name
 
@@ -245,6 +256,9 @@ SYSTEM: Mapping[str, Words] = {
     "network_rtt": "{words}",
     "no_handshake": "no connection was opened while measuring (--declare network_rtt=...)",
     "no_adjustment": NO_ADJUSTMENT,
+    "round_trips": _round_trips,
+    "ttft_less_round_trip": _less_round_trip,
+    "latency_adjustments": lambda words, most_ms: f"{_less_round_trip(most_ms)}; declared: {words}",
     "latency_adjustment": "{words}",
     "perhaps_not_autoregressive": "the model is called {model}: {part} suggests that it does not write token by token, and "
     "section 3 leaves such models out",

@@ -1,4 +1,5 @@
-"""The sentences of the checks that hold the client against the server's own metrics; see `check_sentences`."""
+"""The sentences of the checks that hold the client against the server's own metrics, and of that of the way to the server; see
+`check_sentences`."""
 
 from __future__ import annotations
 
@@ -203,6 +204,22 @@ SERVER: dict[str, Wording] = {
         },
         {
             "unsure": "Send the same plan once before the run, or declare the cache's state as it is (--cache-state).",
+        },
+    ),
+    "round_trip": Wording(
+        "Round trip to the server",
+        "ms",
+        {
+            "pass": "The network's median round trip changed by {value} from before the load to behind it; up to {limit} is "
+            "accepted.",
+            "note": "The network's median round trip changed by {value} from before the load to behind it, more than {limit}: "
+            "latencies may have changed by as much without the server's doing.",
+            "na": "The round trip to the server was not measured both before and behind the load.",
+        },
+        {"note": "Look at the path to the server (routes, tunnels, other traffic), and measure again."},
+        {
+            ("before", "after"): "{before} ms before, {after} ms behind.",
+            ("during",): "While measuring: {during} ms.",
         },
     ),
 }

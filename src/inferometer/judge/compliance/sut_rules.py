@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from urllib.parse import urlsplit
 
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.summary import InstrumentAccount
 from inferometer.judge.compliance.evidence import (
     Evidence,
@@ -43,7 +43,7 @@ def declaration(name: str) -> RuleCheck:
     return check
 
 
-def _in_own_words(code: str, words: str, **facts: str) -> Note:
+def _in_own_words(code: str, words: str, **facts: Fact) -> Note:
     """The tester's own words, which may tell anything."""
     return Note(code, {**facts, "words": words}, capacity=True)
 
@@ -177,11 +177,18 @@ def clocks_disclosed(evidence: Evidence) -> Ruling | None:
 
 
 def round_trip(evidence: Evidence) -> Ruling | None:
-    """Draft 4.7.3: a TCP handshake takes one round trip."""
+    """Draft 4.7.3: a TCP handshake takes one round trip. Runs of earlier versions have those of the load alone."""
     if evidence.system.boundary != "gateway":
         return not_applicable(note("not_a_gateway"))
     if one_machine(evidence):
         return not_applicable(note("no_network"))
+    for run in evidence.runs:
+        trips = run.summary.round_trips
+        if trips is not None and trips.least_ms is not None:
+            before, during, after = (
+                None if one is None else one.p50_ms for one in (trips.before, trips.during, trips.after)
+            )
+            return satisfied(note("round_trips", before_ms=before, during_ms=during, after_ms=after))
     for run in evidence.runs:
         handshake = run.measured("connect_ms")
         if handshake is not None:
@@ -193,8 +200,14 @@ def round_trip(evidence: Evidence) -> Ruling | None:
 
 
 def adjustments(evidence: Evidence) -> Ruling | None:
-    """Draft 4.7.3."""
+    """Draft 4.7.3: the one that the instrument offers, which is observed, and what was done behind it, by the tester's word."""
     words = evidence.plan.declared.latency_adjustment
+    shown = [less for run in evidence.runs if (less := run.summary.ttft_less_round_trip) is not None]
+    if shown or (not evidence.runs and evidence.plan.instrument.subtract_rtt):
+        most = max((one.round_trip_ms for one in shown), default=None)
+        if words is not None:
+            return declared(_in_own_words("latency_adjustments", words, most_ms=most))
+        return satisfied(note("ttft_less_round_trip", most_ms=most))
     if words is None:
         return satisfied(note("no_adjustment"))
     return declared(_in_own_words("latency_adjustment", words))
