@@ -99,6 +99,17 @@ class GrpcProbe(Probe):
                 missing = f"is no model's description ({cause})"
         return Listing(Models(), server, f"what {dialect.models_path} answers {missing}")
 
+    @property
+    def cheapest(self) -> str:
+        """See Probe."""
+        return f"{HEALTH[1:]}, each over its own connection"
+
+    def touch(self, timeout_s: float) -> None:
+        """See Probe."""
+        called = self._call(HEALTH, framed(b""), timeout_s)
+        if called.status.code:
+            raise PeerError(f"what {HEALTH} answers is {self._words(called)}")
+
     def _server(self, listed: Called) -> str | None:
         """What the server says it is, by its own call, or by the Server header."""
         dialect, said = self._dialect, listed.server

@@ -208,6 +208,18 @@ class Probe:
                 missing = f"is no listing and begins {self._redact.line(reply.text(), 80)!r}"
         return Listing(Models(), server, f"what {path} answers {missing}")
 
+    @property
+    def cheapest(self) -> str:
+        """What `touch` sends."""
+        return f"GET {self._dialect.models_path}"
+
+    def touch(self, timeout_s: float) -> None:
+        """Send the cheapest request that there is, and read nothing of its answer. Raises PeerError, also if it is refused."""
+        path = self._dialect.models_path
+        status = self._send("GET", path, timeout_s=min(timeout_s, self._timeout_s)).status
+        if not 200 <= status < 300:
+            raise PeerError(f"what {path} answers is {status}", status=status)
+
     def _odd(self, reply: Response) -> str | None:
         """Why a reply cannot be read, in words that follow "what it answers"; None: it may be."""
         coding = reply.header(b"content-encoding").strip().lower()

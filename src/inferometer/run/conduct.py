@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from inferometer.cluster.conductor import LoadHosts
 from inferometer.cluster.host_pool import HostPool
 from inferometer.documents.certificate import CertificateLookup
-from inferometer.documents.run_facts import ScrapingAccount
+from inferometer.documents.run_facts import RunFacts, ScrapingAccount
 from inferometer.drive import clock
 from inferometer.drive.answer_limits import AnswerLimits
 from inferometer.drive.credentials import read_key
@@ -38,8 +38,9 @@ from inferometer.plan.schema import Plan
 from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
-from inferometer.run.preparation import Prepared, prepared
+from inferometer.run.preparation import prepared
 from inferometer.run.requests import RequestWriter
+from inferometer.run.round_trips import RoundTripAccount
 from inferometer.run.scraping import Scrapes, secrets_of_run
 from inferometer.run.target import (
     Target,
@@ -97,30 +98,25 @@ def conduct(
                 brief = partial(_brief, scrapes, plan, key, embedded)
                 ready = prepared(plan, source, find, brief, folder, pool.announce, ui, started, certificate)
                 target, tokenizer, schedule = ready.target, ready.tokenizer, ready.schedule
+                # Before connections are opened for the load: a server may close those that stay idle for seconds.
+                network = RoundTripAccount(plan, target, key)
+                facts = replace(ready.facts, round_trips=network.before())
+                write_facts(folder, facts)
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
-                driven = drive(
-                    plan,
-                    pool,
-                    schedule,
-                    tokenizer,
-                    ui,
-                    scrapes,
-                    partial(_note_deaths, plan, pool, ready, folder),
-                )
+                note_deaths = partial(_note_deaths, plan, pool, facts, schedule, folder)
+                driven = drive(plan, pool, schedule, tokenizer, ui, scrapes, network, note_deaths)
                 facts = replace(
-                    last_facts(ready.facts, schedule, interrupted=driven.interrupted),
+                    last_facts(facts, schedule, interrupted=driven.interrupted),
                     timestamp_source=pool.outcome.timestamp_source,
                     single_use=pool.outcome.single_use,
                     own_cpu=driven.own_cpu,
+                    round_trips=network.after(interrupted=driven.interrupted),
                 )
             # Who died is known once all have left.
             facts = replace(facts, hosts=pool.hosts())
-            write_facts(
-                folder,
-                replace(facts, dead_workers=deaths(plan, pool.outcome.dead.values(), schedule.measured)),
-            )
+            write_facts(folder, _with_deaths(plan, pool, facts, schedule))
             ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
@@ -191,16 +187,15 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     ]
 
 
-def _note_deaths(plan: Plan, pool: Pool, ready: Prepared, folder: RunFolder) -> None:
+def _note_deaths(plan: Plan, pool: Pool, facts: RunFacts, schedule: RequestWriter, folder: RunFolder) -> None:
     """Write down at once which workers died: should this process be killed too, `recover` knows. On a full disk, which may
     be what they died of, it is written at the end or not at all."""
     with contextlib.suppress(OSError):
-        write_facts(
-            folder,
-            replace(
-                ready.facts, dead_workers=deaths(plan, pool.outcome.dead.values(), ready.schedule.measured)
-            ),
-        )
+        write_facts(folder, _with_deaths(plan, pool, facts, schedule))
+
+
+def _with_deaths(plan: Plan, pool: Pool, facts: RunFacts, schedule: RequestWriter) -> RunFacts:
+    return replace(facts, dead_workers=deaths(plan, pool.outcome.dead.values(), schedule.measured))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +213,7 @@ def drive(
     tokenizer: tokenizers.Tokenizer,
     ui: Ui,
     scrapes: Scrapes,
+    network: RoundTripAccount,
     on_death: Callable[[], None] = lambda: None,
 ) -> Driven:
     """Warm-up and measurement. Ctrl-C ends a phase, and no other begins. Raises PeerError if the server hangs in the former."""
@@ -275,7 +271,8 @@ def drive(
             )
             if ahead is not None:
                 ahead.began(start)
-            pool.finish(Phase.MEASURE, watch, interrupt, work)
+            with network.during():
+                pool.finish(Phase.MEASURE, watch, interrupt, work)
             own_cpu = beside.taken()
             scrapes.mark(Phase.MEASURE, begins=False)
         if ahead is not None:

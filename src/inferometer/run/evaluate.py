@@ -27,12 +27,14 @@ from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.large_arrays import kept_in
 from inferometer.measure.lengths import Probed
-from inferometer.measure.measurement import measure, samples_of
+from inferometer.measure.less_round_trip import LessRoundTrip, less_round_trip
+from inferometer.measure.measurement import Measurement, measure, samples_of
 from inferometer.measure.record import COLUMNS, Record, Replay
 from inferometer.measure.request_times import RequestTimes, request_times
 from inferometer.measure.samples import Samples
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
+from inferometer.plan.schema import Plan
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
 from inferometer.run.facts import as_measured, check_of_one_run, read_facts, write_facts
@@ -178,14 +180,25 @@ def _assess(folder: RunFolder) -> Assessment:
     arrival = arrival_comparison(plan, measurement, record)
     verdict = judge(
         plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
-        facts.answered_as or facts.model,
+        facts.answered_as or facts.model, facts.round_trips,
     )  # fmt: skip
     slos = slo_outcomes(plan, measurement, record, samples)
-    summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
+    less = _less_round_trip(plan, facts, measurement, samples)
+    summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up, less)
     summary = replace(summary, metrics_endpoints=scraped.endpoints)
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
+
+
+def _less_round_trip(
+    plan: Plan, facts: RunFacts, measurement: Measurement, samples: Samples
+) -> LessRoundTrip | None:
+    """With --subtract-rtt, where there was a network and its round trip is known (draft 4.7.3)."""
+    trips = facts.round_trips
+    if not plan.instrument.subtract_rtt or trips is None:
+        return None
+    return less_round_trip(measurement.metrics.ttft_ms, samples.ordered_ttft, trips.least_ms)
 
 
 def requests_of(folder: RunFolder) -> RequestTimes:

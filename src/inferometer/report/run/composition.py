@@ -61,6 +61,7 @@ from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.breakdown import OfClass
+from inferometer.measure.less_round_trip import LessRoundTrip
 from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import share_interval
 from inferometer.metrics.catalogue import RATES, definitions
@@ -89,8 +90,10 @@ def summarise(
     arrival: ArrivalCheck | None,
     slos: Sequence[SloOutcome],
     warm_up: WarmUp,
+    less: LessRoundTrip | None = None,
 ) -> Summary:
-    """The summary of one run, its compliance not yet worked out. `run`: the facts of run.json; `warm_up`: see run/warmup.py."""
+    """The summary of one run, its compliance not yet worked out. `run`: the facts of run.json; `warm_up`: see run/warmup.py;
+    `less`: TTFT less the round trip, if the plan asks for it."""
     interrupted = bool(run.interrupted)
     return Summary(
         schema=SCHEMA,
@@ -121,6 +124,8 @@ def summarise(
         slos=tuple(Objective(one.expr, one.value, one.limit, one.met, one.ci) for one in slos),
         server=measurement.server,
         machines=measurement.machines,
+        round_trips=run.round_trips,
+        ttft_less_round_trip=less,
         instrument=_instrument(plan, run, measurement),
         definitions=definitions(),
         compliance=None,

@@ -25,7 +25,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, rows
+from inferometer.report.run import disclosure, round_trip, rows
 from inferometer.report.run.error_bounds import error_line
 from inferometer.report.run.throughput import whole_run_line
 from inferometer.report.tables import VERDICT_STYLES, Screen
@@ -49,6 +49,8 @@ def render_console(summary: Summary, console: Console, report: str | None = None
     missing = _results(summary, screen)
     rough = _classes(summary, screen)
     _footnotes(summary, missing, screen, rough=rough)
+    if (adjusted := round_trip.line(summary)) is not None:
+        screen.say(adjusted)
     for objective in summary.slos:
         screen.say(_objective(objective))
     if summary.conversations:

@@ -42,6 +42,7 @@ from inferometer.report.figures import (
     statistic,
     text,
 )
+from inferometer.report.run import round_trip
 from inferometer.report.run.rows import guardrails, server
 from inferometer.report.workload import best_hits, disclosed_rows
 
@@ -379,6 +380,7 @@ def _timed(summary: Summary) -> list[Row]:
         ),
         ("Time stamps", CLOCKS.get(instrument.timestamp_source or "", UNKNOWN)),
         ("Clocks", _clocks(summary)),
+        ("Network round trip", round_trip.told(summary)),
         *_warm_up(summary.warm_up),
         *_lead(summary.requests),
         (
@@ -443,7 +445,8 @@ def _probes(probes: WarmUpProbes) -> str:
 def _clocks(summary: Summary) -> str:
     if summary.run.simulated:
         return "none: all latencies are differences of virtual time"
-    adjusted = _declared(summary, "latency_adjustment") or NO_ADJUSTMENT
+    own, words = round_trip.adjustment(summary), _declared(summary, "latency_adjustment")
+    adjusted = "; ".join(part for part in (own, words) if part) or NO_ADJUSTMENT
     return (
         "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; "
         f"{adjusted}; wall clock moved {figure(summary.instrument.clock_step_ms)} ms during the run"

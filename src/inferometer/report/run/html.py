@@ -42,7 +42,7 @@ from inferometer.report.html_page import (
     statistic_cell,
     table,
 )
-from inferometer.report.run import charts, disclosure, machines, rows
+from inferometer.report.run import charts, disclosure, machines, round_trip, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 
@@ -138,6 +138,19 @@ def _results(summary: Summary, label: str, names: Iterable[str]) -> Table:
 def _rates(summary: Summary) -> Table:
     rows = [[Cell(row.title, unit=row.unit), *row.cells] for row in rate_rows(summary)]
     return table("Throughput", ["Rate", *RATE_HEAD[1:]], rows, kind="")
+
+
+def _adjusted(summary: Summary) -> Context | None:
+    """TTFT as measured and less the round trip, where that is asked for."""
+    both = round_trip.adjusted(summary)
+    if both is None:
+        return None
+    rows = [
+        [label, figure(stats.n), *(statistic_cell(stats, key) for key in STATISTICS)]
+        for label, stats in both.rows
+    ]
+    shown = table(round_trip.TITLE, round_trip.HEAD, rows) if rows else None
+    return {"title": round_trip.TITLE, "table": shown, "words": both.words}
 
 
 def _objectives(slos: tuple[Objective, ...]) -> Table:
@@ -386,6 +399,7 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "pace_title": METRICS[pace_metric(summary)].title,
         "results": _results(summary, "Results", table_of(summary)),
         "more": _results(summary, "Further metrics", further) if further else None,
+        "adjusted": _adjusted(summary),
         "rates": _rates(summary),
         "intervals": _intervals(summary),
         "errors": _errors(summary),

@@ -29,7 +29,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, machines, rows
+from inferometer.report.run import disclosure, machines, round_trip, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
@@ -52,7 +52,13 @@ def minimum_report(summary: Summary) -> str:
     sut = summary.sut
     sent, answered = summary.requests.sent, summary.requests.completed
     unanswered = [disclosure.of_those_answered(sent, answered)] if answered < sent else []
-    notes = [*disclosure.deviations(summary), *unanswered, "Guardrails: " + rows.guardrails(summary)]
+    adjusted = [] if (line := round_trip.adjustment(summary)) is None else [f"{line} (draft 4.7.3)"]
+    notes = [
+        *disclosure.deviations(summary),
+        *unanswered,
+        *adjusted,
+        "Guardrails: " + rows.guardrails(summary),
+    ]
     lines = [
         "=== LLM Benchmark Report (Minimum) ===",
         *(f"{word}: {means}" for word, means in checks.marks(summary)),
@@ -105,7 +111,19 @@ def _results(summary: Summary) -> str:
     table = _numbers(head, rows)
     note = f"{MARK} fewer samples than this percentile needs; take it as a rough figure."
     rates = [[f"{row.title} ({row.unit})", *row.cells] for row in rate_rows(summary)]
-    return "\n\n".join((table, note, _numbers(RATE_HEAD, rates), *_errors(summary)))
+    return "\n\n".join((table, note, *_adjusted(summary), _numbers(RATE_HEAD, rates), *_errors(summary)))
+
+
+def _adjusted(summary: Summary) -> list[str]:
+    """TTFT as measured and less the round trip, where that is asked for."""
+    both = round_trip.adjusted(summary)
+    if both is None:
+        return []
+    cells = [
+        [label, figure(stats.n), *(with_mark(stats, key) for key in STATISTICS)] for label, stats in both.rows
+    ]
+    table = [_numbers(round_trip.HEAD, cells)] if cells else []
+    return [f"### {round_trip.TITLE}", *table, both.words]
 
 
 def _errors(summary: Summary) -> list[str]:
