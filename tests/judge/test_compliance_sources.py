@@ -122,6 +122,14 @@ def test_nothing_is_foreseen_of_what_only_runs_can_show(test: str) -> None:
     assert {rule.kind for rule in found} <= {"plan", "declared", "report"}
 
 
+def test_clocks_that_the_run_will_read_are_not_held_against_the_plan() -> None:
+    """Draft 4.7.2 is open until then, unless what is declared breaks it."""
+    rules = {"D-4.7.2-ntp", "D-4.7.2-report"}
+    assert not rules & foreseen("ttft", {}).keys()
+    loose = foreseen("ttft", {"--declare": ["clock_accuracy_ms=11"]})
+    assert rules & loose.keys() == {"D-4.7.2-ntp"}
+
+
 def test_what_a_test_brings_along_is_not_held_against_the_plan() -> None:
     """Its own words, its own loop and its own warm-up are none of the plan's."""
     flags: dict[str, object] = {

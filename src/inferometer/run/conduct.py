@@ -259,16 +259,9 @@ def drive(
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         warm = not load.warmup or warmed_up()
         if warm and not interrupt.pressed:
-            duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             scrapes.mark(Phase.MEASURE, begins=True)
             beside = CpuBeside(scrapes.cpu_s)
-            start = pool.begin(
-                Phase.MEASURE,
-                schedule.rows,
-                duration_ns=duration,
-                again=_again(plan),
-                appended=schedule.appended,
-            )
+            start = _begin(plan, pool, schedule)
             if ahead is not None:
                 ahead.began(start)
             with network.during():
@@ -278,3 +271,12 @@ def drive(
         if ahead is not None:
             ahead.close()
         return Driven(interrupt.pressed or not warm, own_cpu)
+
+
+def _begin(plan: Plan, pool: Pool, schedule: RequestWriter) -> int:
+    """Let the measurement begin; gives its start."""
+    seconds = plan.load.duration_s
+    duration = seconds_to_ns(seconds) if seconds is not None else 0
+    return pool.begin(
+        Phase.MEASURE, schedule.rows, duration_ns=duration, again=_again(plan), appended=schedule.appended
+    )

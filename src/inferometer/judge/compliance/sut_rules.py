@@ -130,7 +130,7 @@ def clocks_agree(evidence: Evidence) -> Ruling | None:
     state = None if read is None else read[0].clock_state
     if read is None or state is None:
         if accuracy is None:
-            return unknown(note("clock_accuracy_not_declared"))
+            return None if evidence.ahead else unknown(note("clock_accuracy_not_declared"))
         return declared(note("clock_accuracy", ms=accuracy, limit_ms=CLOCKS_AGREE_MS))
     if not state.synchronised:
         if accuracy is None:
@@ -166,7 +166,7 @@ def clocks_disclosed(evidence: Evidence) -> Ruling | None:
     read = _read_clock(evidence)
     state = None if read is None else read[0].clock_state
     if state is None:
-        return violated(note("clock_sync_not_declared"))
+        return None if evidence.ahead else violated(note("clock_sync_not_declared"))
     if not state.synchronised:
         return violated(note("clock_not_synchronised"))
     own_words = method is not None
