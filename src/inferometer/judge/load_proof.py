@@ -8,7 +8,8 @@ d that it was given and the instant t on the run's clock at which it was due, wh
 | ------------- | ------------------------------------------------------------ | ------------------------------------- |
 | missing       | its offset o is not among the d, as often as in the plan     | it was never sent                     |
 | added         | its offset d is not among the o, as often as in the record   | it was sent twice, or not in the plan |
-| moved         | t - d differs from the start that most of the requests have  | the schedule was shifted              |
+| moved         | t - d differs from the start that most of the requests have, | the schedule was shifted              |
+|               | or of several hosts by more than their clocks are known to   |                                       |
 | early         | it was taken up, or its first byte sent, before t            | it left before it was due             |
 
 None of these may occur once. What is left is lateness, which is on record one by one, and which the check `lateness` limits.
@@ -35,6 +36,9 @@ from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS
 
+ROUNDING_NS = 4
+"""What putting an instant of one clock on another, and back, may round it by."""
+
 
 def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """Arrivals that are missing, added, moved or early; none may be. `na` where the plan fixes no instants.
@@ -51,8 +55,7 @@ def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
     if record.interrupted:
         missing = 0
     missing = max(0, missing - measurement.requests.unaccounted)
-    starts = record.t_intended[rows] - due.values
-    moved = int((starts != _usual(starts)).sum())
+    moved = _moved(record, rows, due.values)
     early = int(_early(record, rows).sum())
     faults = missing + added + moved + early
     late = (_offered(record, rows) - record.t_intended[rows]) / NS_PER_MS
@@ -69,6 +72,33 @@ def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
         "overtaken": _overtaken(record, rows, due.values),
     }
     return Check("load_exact", "fail" if faults else "pass", float(faults), 0.0, facts=facts)
+
+
+def _moved(record: Record, rows: Ints, due: Ints) -> int:
+    """Requests whose instant is not the plan's from the start that most of them have.
+
+    Several hosts begin at one instant, each as its own clock shows it and then by its own rate. So each request is held to the
+    start of its host, which follows the host's rate, to ROUNDING_NS; and each host's start to that of the others, to what is
+    known of both clocks.
+    """
+    starts = record.t_intended[rows] - due
+    if not record.hosts:
+        return int((starts != _usual(starts)).sum())
+    moved, begun = 0, list[tuple[int, int, int]]()  # of each host: its start, its bound, its requests
+    for host in record.hosts:
+        mine = host.of(record.worker[rows])
+        if host.clock is None or not mine.any():
+            continue
+        own = starts[mine] - np.rint(host.clock.drift_ppm * 1e-6 * due[mine]).astype(np.int64)
+        start = int(np.median(own))
+        moved += int((np.abs(own - start) > ROUNDING_NS).sum())
+        begun.append((start, host.clock.bound_ns, int(mine.sum())))
+    if begun:
+        first, known, _ = max(begun, key=lambda one: one[2])
+        moved += sum(
+            count for start, bound, count in begun if abs(start - first) > bound + known + ROUNDING_NS
+        )
+    return moved
 
 
 def _compared(plan: Plan, measurement: Measurement, record: Record, due: Ints) -> tuple[int, int, int]:
