@@ -1,12 +1,12 @@
 """Benchmark of the record of a long run: what it takes to seal, report, recover and compare it.
 
-`python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S] [--out DIR]` makes the journals of two
-such runs without a server, as two workers would have written them: open loop, answers streamed token by token, batches of
-0.8 s. Then it lets processes of their own seal and report the first, recover the second, which has no sealed record, and
-compare the two. It prints of each the time, the requests per second and the most memory that it had: without pages of files,
-which the kernel may take back at any time, and with them. 10 million requests need 20 GB of disk in DIR, by default where
-temporary files lie.
-"""
+`python -m benchmarks.long_record [REQUESTS] [--tokens N] [--text BYTES] [--rate PER_S] [--hosts N] [--out DIR]` makes the
+journals of two such runs without a server, as two workers would have written them: open loop, answers streamed token by token,
+batches of 0.8 s. Then it lets processes of their own seal and report the first, recover the second, which has no sealed record,
+and compare the two. With `--hosts` the first is what so many load hosts of two workers each have handed over, and is merged
+before. It prints of each the time, the requests per second and the most memory that it had: without pages of files, which the
+kernel may take back at any time, and with them. 10 million requests need 20 GB of disk in DIR, by default where temporary files
+lie."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -29,18 +30,22 @@ from benchmarks import instrument
 from benchmarks.costs import RUN_ID, synthetic_facts
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
+from inferometer.cluster.clock_fit import ClockProbe
+from inferometer.cluster.fetched import CLOCK, merge_left
 from inferometer.documents.workload import TokenizerFacts
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import BATCH
 from inferometer.journal.schema import OUTCOME, PULSE, SCHEDULE, EventClass, Phase
 from inferometer.journal.writer import StreamFile
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.plan import saved
 from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan
+from inferometer.plan.schema import Instrument, Load, Plan
 from inferometer.plan.target import Target
 from inferometer.plan.workload import StandardWorkload
 from inferometer.run.facts import write_facts
+from inferometer.telemetry.host import environment
 
 WORKERS = 2
 FLUSH_S = 0.8
@@ -63,32 +68,36 @@ def long_record(bench: Bench) -> Iterator[Figure | Note]:
 
 
 def measured(
-    requests: int, *, tokens: int, text: int, rate: float, out: Path | None = None
+    requests: int, *, tokens: int, text: int, rate: float, out: Path | None = None, hosts: int = 0
 ) -> Iterator[Figure]:
-    """What it takes to seal, report, recover and compare such records, which are made in `out` and removed at the end."""
+    """What it takes to merge (`hosts`), seal, report, recover and compare such records, which are made in `out` and removed at
+    the end."""
     name = f"{requests:,} requests of {tokens} tokens, {text:,} bytes of text"
     with tempfile.TemporaryDirectory(prefix="inferometer-long-", dir=out) as parent:
         began = time.monotonic()
         folder, other = (
-            journal_of(Path(parent), requests, tokens=tokens, text=text, rate=rate, seed=seed)
-            for seed in (1, 2)
+            journal_of(Path(parent), requests, tokens=tokens, text=text, rate=rate, seed=seed, hosts=several)
+            for seed, several in ((1, hosts), (2, 0))
         )
         yield Figure(f"{name}: two made", time.monotonic() - began, "s")
         command = str(instrument.COMMAND)
+        own = [sys.executable, "-m", "benchmarks.long_record"]
+        merge = {"merge": [*own, "--merge", str(folder.path)]} if hosts else {}
         steps = {
-            "seal": [sys.executable, "-m", "benchmarks.long_record", "--seal", str(folder.path)],
+            **merge,
+            "seal": [*own, "--seal", str(folder.path)],
             "report": [command, "report", str(folder.path), "--json"],
             "recover": [command, "recover", str(other.path), "--json"],
             "compare": [command, "compare", str(folder.path), str(other.path), "--index", "none", "--json"],
         }
         for step, words in steps.items():
-            seconds, cpu, own, all_pages = _timed(words)
+            seconds, cpu, held, all_pages = _timed(words)
             count = 2 * requests if step == "compare" else requests
             yield Figure(f"{name}: {step}", seconds, "s")
             yield Figure(f"{name}: {step}, CPU time", cpu, "s")
             yield Figure(f"{name}: {step}", count / seconds, "requests/s", at_least(100_000.0), 0)
             yield Figure(f"{name}: {step}, by CPU time", count / cpu, "requests/s", digits=0)
-            yield Figure(f"{name}: {step}, peak memory", own / GIB, "GiB", at_most(2.0), 2)
+            yield Figure(f"{name}: {step}, peak memory", held / GIB, "GiB", at_most(2.0), 2)
             yield Figure(f"{name}: {step}, peak with pages of files", all_pages / GIB, "GiB", digits=2)
         for label, path in (("journal", folder.journal), ("sealed record", folder.record)):
             size = sum(one.stat().st_size for one in path.iterdir()) if path.is_dir() else path.stat().st_size
@@ -129,23 +138,40 @@ def own_bytes(pid: int) -> int:
 
 
 def journal_of(
-    parent: Path, requests: int, *, tokens: int, text: int, rate: float, seed: int = 1
+    parent: Path, requests: int, *, tokens: int, text: int, rate: float, seed: int = 1, hosts: int = 0
 ) -> RunFolder:
-    """The folder of a run that ended, not sealed yet. `seed`: of the latencies; the load is the same."""
+    """The folder of a run that ended, not sealed yet. `seed`: of the latencies; the load is the same. `hosts`: it is as load
+    hosts have handed it over, not merged yet."""
     plan = Plan(
         target=Target(url="http://127.0.0.1:1", model="truth"),
         load=Load(rate=rate, requests=requests, warmup=0),
         workload=StandardWorkload(input_tokens=fixed(64), output_tokens=fixed(tokens)),
+        instrument=Instrument(workers=WORKERS, hosts=hosts or None),
     )
     folder = RunFolder.create(parent, "long", time.time_ns())
     folder.plan.write_bytes(saved.to_json(plan))
     noise = np.random.default_rng(seed)
     due = phase_instants(plan.load, plan.workload.seed)
     _write_schedule(folder.schedule, due, tokens)
-    for worker in range(WORKERS):
-        _write_worker(folder, worker, due, noise, tokens, text)
+    streams = [folder.fetched / str(host) for host in range(hosts)] or [folder.journal]
+    if hosts:
+        _write_clocks(folder, streams)
+    for number, path in enumerate(streams):
+        for worker in range(number * WORKERS, (number + 1) * WORKERS):
+            _write_worker(path, worker, len(streams) * WORKERS, due, noise, tokens, text)
     write_facts(folder, synthetic_facts(plan, TokenizerFacts(name="none", kind="none")))
     return folder
+
+
+def _write_clocks(folder: RunFolder, hosts: Sequence[Path]) -> None:
+    """What the conductor knows of the hosts: a clock that runs 20 ppm fast, compared each second for an hour."""
+    known = []
+    for number, path in enumerate(hosts):
+        path.mkdir(parents=True)
+        probes = [ClockProbe(ORIGIN + at * 10**9, -20_000 * at, 60_000) for at in range(3600)]
+        (path / CLOCK).write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in probes))
+        known.append(LoadHost(f"host-{number + 1}", number * WORKERS, WORKERS, environment()))
+    folder.fetched_hosts.write_bytes(msgspec.json.encode(known))
 
 
 def _write_schedule(path: Path, due: Ints, tokens: int) -> None:
@@ -178,22 +204,22 @@ def _columns(schema: pa.Schema, rows: int, values: dict[str, Any], **given: Any)
 
 
 def _write_worker(
-    folder: RunFolder, worker: int, due: Ints, noise: np.random.Generator, tokens: int, text: int
+    journal: Path, worker: int, workers: int, due: Ints, noise: np.random.Generator, tokens: int, text: int
 ) -> None:
-    """The streams of a worker: outcomes in the order of their ends, a batch for each flush, and pulses."""
-    rows = np.arange(worker, len(due), WORKERS)
+    """The streams of one of so many workers: outcomes in the order of their ends, a batch for each flush, and pulses."""
+    rows = np.arange(worker, len(due), workers)
     first = due[rows] + (noise.gamma(4.0, FIRST_MS / 4.0, len(rows)) * 1e6).astype(np.int64)
     ends = first + int(GAP_MS * 1e6) * tokens
     order = np.argsort(ends, kind="stable")
     flushed = np.arange(0, ends.max() + 2 * FLUSH_S * 1e9, FLUSH_S * 1e9)
     edges = np.searchsorted(ends[order], flushed)
-    stream = StreamFile(folder.journal / f"worker-{worker}.arrows", OUTCOME, RUN_ID)
+    stream = StreamFile(journal / f"worker-{worker}.arrows", OUTCOME, RUN_ID)
     for start, end in pairwise(edges):
         here = order[start:end]
         if len(here):
             stream.append(_outcomes(rows[here], due[rows[here]], first[here], worker, noise, tokens, text))
     stream.close()
-    _write_pulses(folder.journal / f"pulse-{worker}.arrows", worker, np.sort(due[rows]), ends[order], tokens)
+    _write_pulses(journal / f"pulse-{worker}.arrows", worker, np.sort(due[rows]), ends[order], tokens)
 
 
 def _write_pulses(path: Path, worker: int, due: Ints, ends: Ints, tokens: int) -> None:
@@ -263,13 +289,19 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--tokens", type=int, default=8)
     parser.add_argument("--text", type=int, default=40)
     parser.add_argument("--rate", type=float, default=2_000.0)
+    parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seal", type=Path)
+    parser.add_argument("--merge", type=Path)
     words = parser.parse_args(given)
     if words.seal is not None:
         _seal(words.seal)
         return
-    for row in measured(words.requests, tokens=words.tokens, text=words.text, rate=words.rate, out=words.out):
+    if words.merge is not None:
+        merge_left(RunFolder.open(words.merge))
+        return
+    sizes = {"tokens": words.tokens, "text": words.text, "hosts": words.hosts}
+    for row in measured(words.requests, rate=words.rate, out=words.out, **sizes):
         print(f"{row.label}: {row.value:,.{row.digits}f} {row.unit}", flush=True)
 
 

@@ -32,7 +32,7 @@ def serving(
         "--model",
         "truth",
         "--until-stdin-closes",
-        *("--host", host),
+        *("--host", host, "--allow-remote"),
         *script,
     ]
     if tls is not None:
