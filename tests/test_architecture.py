@@ -32,9 +32,9 @@ ALLOWED: dict[str, set[str]] = {
     "server": {"client", "protocol", "workload"},
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"documents", "journal", "plan", "telemetry"},
-    "cluster": {"client", "documents", "drive", "journal"},
+    "cluster": {"calibration", "client", "documents", "drive", "journal", "measure", "plan", "telemetry"},
     "run": {
-        "client", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
+        "client", "cluster", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
         "simulation", "telemetry", "workload",
     },
     "exports": {
@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "procedures", "report", "run", "server", "simulation", "telemetry", "workload",
     },
     "cli": {
-        "documents", "drive", "engines", "exports", "journal", "judge", "plan", "report", "run", "server", "simulation",
+        "cluster", "documents", "drive", "engines", "exports", "journal", "judge", "plan", "report", "run", "server", "simulation",
         "studies", "telemetry", "workload",
     },
     "addresses": set(),
