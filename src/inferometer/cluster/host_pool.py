@@ -35,6 +35,7 @@ from inferometer.cluster.messages import (
     HostReady,
     Kept,
     Live,
+    Network,
     Probes,
     Refused,
     SendStreams,
@@ -43,6 +44,7 @@ from inferometer.cluster.messages import (
     WorkerGone,
 )
 from inferometer.cluster.schedule_share import appended, needed, send_file, send_share
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive import clock
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import Go, Job, More, Stop
@@ -61,6 +63,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.measure.load_hosts import HostClock, LoadHost
+from inferometer.plan.transports import Transport
 
 START_NS = 2_000_000_000
 """From the order to the start of the measurement: long enough for the slowest way to a host."""
@@ -77,7 +80,13 @@ class HostPool:
     """All workers of one run on the load hosts of a command. Use as a context manager: leaving it ends the run there."""
 
     def __init__(
-        self, hosts: LoadHosts, folder: RunFolder, note: Callable[[str], None], *, again: bool
+        self,
+        hosts: LoadHosts,
+        folder: RunFolder,
+        note: Callable[[str], None],
+        transport: Transport,
+        *,
+        again: bool,
     ) -> None:
         """`again`: the measurement goes through its requests over and over. Raises PeerError if a host does not come."""
         self._hosts, self._folder, self._note, self._again = hosts, folder, note, again
@@ -87,14 +96,14 @@ class HostPool:
         hosts.gather()
         self.members: tuple[Member, ...] = tuple(hosts.alive)
         for member in self.members:
-            member.lost_in_run = None
+            member.lost_in_run, member.certificate, member.trips = None, None, {}
         self._fetched = Fetched(folder, len(self.members))
         self._announced: More | None = None
         self._sent_on = 0
         self._assigned = False
         self.outcome = Outcome()
         for at, member in enumerate(self.members):
-            member.send(Begin(self._run, at * hosts.workers, hosts.workers))
+            member.send(Begin(self._run, at * hosts.workers, hosts.workers, transport))
 
     def __enter__(self) -> HostPool:
         """Use as a context manager."""
@@ -189,19 +198,33 @@ class HostPool:
         each = [member.progress() for member in self.members]
         return Progress(*(sum(getattr(one, name) for one in each) for name in Progress.__slots__))
 
+    def certificate(self) -> CertificateLookup:
+        """What the run cites: of a host without a certificate, why; else that which certifies the least."""
+        cited = [(one.name, one.certificate) for one in self.members if one.certificate is not None]
+        for name, lookup in cited:
+            if lookup.certificate is None:
+                return replace(lookup, why=f"{name}: {lookup.why or 'never calibrated'}")
+        _, least = min(cited, key=lambda one: _certified(one[1]))
+        return least
+
     def hosts(self) -> tuple[LoadHost, ...]:
         """The hosts of the run, for run.json; complete once it has ended."""
+        return tuple(self._described(at, member) for at, member in enumerate(self.members))
+
+    def _described(self, at: int, member: Member) -> LoadHost:
         each = self._hosts.workers
-        return tuple(
-            LoadHost(
-                member.name,
-                at * each,
-                each,
-                member.environment,
-                _clock(member, self._measured_ns),
-                member.lost_in_run,
-            )
-            for at, member in enumerate(self.members)
+        cited = None if member.certificate is None else member.certificate.certificate
+        return LoadHost(
+            name=member.name,
+            first=at * each,
+            workers=each,
+            environment=member.environment,
+            clock=_clock(member, self._measured_ns),
+            lost=member.lost_in_run,
+            clock_state=member.clock_state,
+            certificate=None if cited is None else cited.id,
+            round_trip_before=member.trips.get(False),
+            round_trip_after=member.trips.get(True),
         )
 
     def __exit__(self, *exc: object) -> None:
@@ -258,6 +281,10 @@ class HostPool:
             case Probes():
                 member.probes += message.probes
                 self._fetched.compared(member.number, message.probes)
+            case HostReady():
+                member.certificate = message.certificate
+            case Network():
+                member.trips[message.behind] = message.trips
             case WorkerGone():
                 self.outcome.dead.setdefault(
                     message.worker,
@@ -383,6 +410,11 @@ class HostPool:
             ]  # fmt: skip
             if back:
                 self._fetch(back, final=True)
+
+
+def _certified(lookup: CertificateLookup) -> float:
+    assert lookup.certificate is not None, "those without one go before"
+    return lookup.certificate.limits.token_events_s.per_worker
 
 
 def _clock(member: Member, at_ns: int) -> HostClock | None:

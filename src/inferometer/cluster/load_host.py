@@ -8,14 +8,18 @@ what they wrote stays in its folder until a conductor of that run has it (`infer
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
+from inferometer.calibration import certificate as certificates
+from inferometer.client.round_trip import Address, measured
 from inferometer.cluster.admission import ConductorLink
 from inferometer.cluster.clock_probe import ClockProber
 from inferometer.cluster.fetched import STREAM
@@ -33,6 +37,7 @@ from inferometer.cluster.messages import (
     Kept,
     Leave,
     Live,
+    Network,
     Probes,
     Refused,
     SendStreams,
@@ -42,15 +47,20 @@ from inferometer.cluster.messages import (
     WorkerGone,
 )
 from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.progress_counters import COUNTERS
 from inferometer.drive.worker_messages import Go, Job, More, Stop
 from inferometer.drive.worker_pool import Interrupt, WorkerPool
 from inferometer.errors import InferometerError, MachineError, PeerError
 from inferometer.journal import hold
+from inferometer.measure.load_hosts import HostTrips
+from inferometer.telemetry.host import environment, hot_path
+from inferometer.units import NS_PER_MS
 
 SLICE_S = 0.25
 LIVE_S = 1.0
 """How often a host says that it lives while no phase runs; while one does, each time that its counters are looked at."""
+HANDSHAKES, HANDSHAKE_S = 10, 2.0
 SILENT_S = 3.0
 """Neither a word nor an answer about clocks for so long: the conductor is gone, or the way to it."""
 
@@ -61,6 +71,8 @@ class _Run:
 
     folder: Path
     pool: WorkerPool
+    certificate: CertificateLookup
+    server: Address | None = None
     files: dict[str, ReceivedFile] = field(default_factory=dict)
     start_ns: int = 0
     told_dead: set[int] = field(default_factory=set)
@@ -131,7 +143,7 @@ class LoadHost:
         folder = self._root / str(message.first) / Path(message.run).name
         (folder / "journal").mkdir(parents=True)
         pool = WorkerPool(message.workers, folder / "log.txt", first=message.first)
-        self._run = _Run(folder, pool)
+        self._run = _Run(folder, pool, _certificate(message))
         self._note(f"{message.run}: {message.workers} workers")
 
     def _file(self, message: FilePart) -> None:
@@ -149,8 +161,11 @@ class LoadHost:
 
     def _assign(self, message: Assign) -> None:
         run = self._started()
+        job = message.jobs[0]
+        run.server = Address(job.family, tuple(job.address))
+        self._link.send(Network(False, _trips(run.server)))  # before connections are opened for the load
         run.pool.assign([self._here(job, run) for job in message.jobs])
-        self._link.send(HostReady())
+        self._link.send(HostReady(run.certificate))
 
     def _here(self, job: Job, run: _Run) -> Job:
         authority = None if job.tls_ca_file is None else str(run.folder / AUTHORITY)
@@ -251,7 +266,11 @@ class LoadHost:
         if message.final:
             self._end_run()
             self._say_dead()
-        for folder in folders_of(self._root, message.run):
+            if self._run is not None and self._run.server is not None:
+                self._link.send(Network(True, _trips(self._run.server)))
+        own = self._run is not None and self._run.ident == message.run
+        folders = [self._run.folder] if self._run is not None and own else folders_of(self._root, message.run)
+        for folder in folders:
             for path in sorted((folder / "journal").glob("*.arrows")):
                 if STREAM.fullmatch(path.name):
                     self._send_stream(message.run, path, message.have.get(path.name, 0))
@@ -264,8 +283,25 @@ class LoadHost:
                 self._link.send(StreamPart(run, path.name, data))
 
     def _forget(self, run: str) -> None:
-        for folder in folders_of(self._root, run):
+        mine = self._run is not None and self._run.ident == run
+        folders = [self._run.folder] if self._run is not None and mine else folders_of(self._root, run)
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _certificate(run: Begin) -> CertificateLookup:
+    """What a run cites of this machine's calibration."""
+    machine, where = certificates.machine_of(environment()), certificates.folder(os.environ)
+    return certificates.cited(
+        certificates.find(where, machine, hot_path(), run.workers, run.transport, time.time())
+    )
+
+
+def _trips(server: Address) -> HostTrips:
+    times = np.array(measured(server, HANDSHAKES, HANDSHAKE_S, HANDSHAKE_S).times_ns, np.float64) / NS_PER_MS
+    if not len(times):
+        return HostTrips(0, None, None)
+    return HostTrips(len(times), float(times.min()), float(np.median(times)))
 
 
 def folders_of(root: Path, run: str) -> list[Path]:

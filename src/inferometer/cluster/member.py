@@ -9,7 +9,10 @@ from inferometer.cluster.admission import HostLink
 from inferometer.cluster.clock_fit import ClockFit, ClockProbe, fit
 from inferometer.cluster.link import LinkLost
 from inferometer.cluster.messages import FromHost, Hello, Welcome
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.progress_counters import COUNTERS, Progress
+from inferometer.measure.load_hosts import HostTrips
+from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
 
@@ -17,12 +20,14 @@ from inferometer.telemetry.host import Environment
 class Member:
     """`number`: of the order in which hosts came, from 0. `lost`: why it is not there any more; `lost_in_run`: why it was
     lost while the load of this run went on, whether it came back or not. `kept`: runs whose streams it
-    holds. `counters`: of its workers in this run (progress_counters.py). `arrived`: see messages.Live."""
+    holds. `counters`: of its workers in this run (progress_counters.py). `arrived`: see messages.Live.
+    `trips`: to the server, before the run and (True) behind it."""
 
     number: int
     name: str
     environment: Environment
     link: HostLink
+    clock_state: ClockSynchronisation | None = None
     kept: set[str] = field(default_factory=set)
     lost: str | None = None
     lost_in_run: str | None = None
@@ -31,11 +36,20 @@ class Member:
     counters: list[list[int]] = field(default_factory=list)
     arrived: bool = False
     gathered: bool = False
+    certificate: CertificateLookup | None = None
+    trips: dict[bool, HostTrips] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, number: int, link: HostLink, hello: Hello, clock_port: int) -> Member:
         """A host that has come. Raises LinkLost."""
-        member = cls(number, hello.name or f"host-{number + 1}", hello.environment, link, set(hello.kept))
+        member = cls(
+            number,
+            hello.name or f"host-{number + 1}",
+            hello.environment,
+            link,
+            hello.clock_state,
+            set(hello.kept),
+        )
         member.welcome(clock_port)
         return member
 

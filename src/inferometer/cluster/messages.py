@@ -7,7 +7,11 @@ from __future__ import annotations
 import msgspec
 
 from inferometer.cluster.clock_fit import ClockProbe
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.worker_messages import Go, Job, More, Stop
+from inferometer.measure.load_hosts import HostTrips
+from inferometer.plan.transports import Transport
+from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
 PROTOCOL = 1
@@ -29,11 +33,21 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     secret: bytes
     name: str | None
     environment: Environment
+    clock_state: ClockSynchronisation | None = None
     kept: tuple[str, ...] = ()
 
 
 class HostReady(msgspec.Struct, frozen=True, tag="host-ready"):
-    """All workers of this host stand ready."""
+    """All workers of this host stand ready. `certificate`: what its machine cites for such a run."""
+
+    certificate: CertificateLookup
+
+
+class Network(msgspec.Struct, frozen=True, tag="network"):
+    """Round trips from this host to the server, before its workers were ready or behind the run."""
+
+    behind: bool
+    trips: HostTrips
 
 
 class HostDone(msgspec.Struct, frozen=True, tag="host-done"):
@@ -92,7 +106,9 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     shortage: str | None = None
 
 
-FromHost = Hello | HostReady | HostDone | WorkerGone | Live | Probes | StreamPart | StreamsSent | Refused
+FromHost = (
+    Hello | HostReady | HostDone | WorkerGone | Live | Network | Probes | StreamPart | StreamsSent | Refused
+)
 
 
 # From the conductor.
@@ -115,6 +131,7 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     run: str
     first: int
     workers: int
+    transport: Transport
 
 
 class FilePart(msgspec.Struct, frozen=True, tag="file-part"):

@@ -14,6 +14,7 @@ from inferometer.cluster.link import LinkLost
 from inferometer.cluster.load_host import LoadHost, kept_runs
 from inferometer.cluster.messages import PROTOCOL, Hello
 from inferometer.errors import PeerError
+from inferometer.telemetry.clock_state import clock_synchronisation
 from inferometer.telemetry.host import environment
 
 JOIN_S = 60.0
@@ -33,7 +34,15 @@ def work(address: str, token: JoinToken, name: str | None, root: Path, note: Cal
     there, or it was lost for good), MachineError."""
     patience_s = JOIN_S
     while True:
-        hello = Hello(PROTOCOL, __version__, token.secret, name, environment(), tuple(kept_runs(root)))
+        hello = Hello(
+            PROTOCOL,
+            __version__,
+            token.secret,
+            name,
+            environment(),
+            clock_synchronisation(),
+            tuple(kept_runs(root)),
+        )
         try:
             link, welcome = join(address, token, hello, patience_s)
         except PeerError as cause:

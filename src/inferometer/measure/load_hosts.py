@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
 
@@ -34,9 +35,20 @@ class HostClock:
 
 
 @dataclass(frozen=True, slots=True)
+class HostTrips:
+    """Round trips from a host to the server, of TCP handshakes while no load ran, ms; None: there were none. The way there
+    alone takes between nothing and all of that."""
+
+    count: int
+    least_ms: float | None
+    p50_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadHost:
     """One host. `first`: the number of its first worker. `clock`: None if it was lost before it was compared. `lost`: why it
-    was lost while the load ran, in words."""
+    was lost while the load ran, in words. `clock_state`: what it said of its own synchronisation, which nothing here rests on.
+    `certificate`: the id of that which its machine cites, None without one."""
 
     name: str
     first: int
@@ -44,6 +56,10 @@ class LoadHost:
     environment: Environment
     clock: HostClock | None = None
     lost: str | None = None
+    clock_state: ClockSynchronisation | None = None
+    certificate: str | None = None
+    round_trip_before: HostTrips | None = None
+    round_trip_after: HostTrips | None = None
 
     def of(self, worker: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these workers are its."""

@@ -103,6 +103,8 @@ def conduct(
                 facts = replace(ready.facts, round_trips=network.before())
                 write_facts(folder, facts)
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
+                if isinstance(pool, HostPool):  # it is their machines that measure
+                    facts = replace(facts, calibration=pool.certificate().facts())
                 for line in scrapes.ready():
                     ui.note(line)
                 note_deaths = partial(_note_deaths, plan, pool, facts, schedule, folder)
@@ -130,7 +132,7 @@ Pool = WorkerPool | HostPool
 
 def _pool(plan: Plan, folder: RunFolder, embedded: Embedded | None, hosts: LoadHosts | None, ui: Ui) -> Pool:
     if hosts is not None:
-        return HostPool(hosts, folder, ui.note, again=_again(plan))
+        return HostPool(hosts, folder, ui.note, plan.target.transport, again=_again(plan))
     with on_cores(beside(embedded, plan.instrument.workers)):
         return WorkerPool(plan.instrument.workers, folder.log)
 

@@ -160,6 +160,8 @@ def _host(host: LoadHost) -> str:
     if host.clock is not None:
         bound, drift = host.clock.bound_ns / NS_PER_MS, host.clock.drift_ppm
         said.append(f"clock known to within {figure(bound)} ms, its rate {drift:+.1f} ppm")
+    if host.round_trip_before is not None and host.round_trip_before.p50_ms is not None:
+        said.append(f"round trip to the server {figure(host.round_trip_before.p50_ms)} ms")
     if host.lost is not None:
         said.append(f"lost while the load ran: {text(host.lost)}")
     return "; ".join(said)
