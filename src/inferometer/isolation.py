@@ -51,8 +51,11 @@ _HANDED_ON = re.compile(
 )
 
 
-def start(module: str, *arguments: str, stderr: int | IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-    """Start `python -m module`, with pipes as its input and output; None: with this process's stderr. Raises OSError.
+def start(
+    module: str, *arguments: str, stderr: int | IO[bytes] | None = None, also: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `python -m module`, with pipes as its input and output; None: with this process's stderr. `also`: variables of
+    its environment besides those that are handed on. Raises OSError.
 
     It is in a process group of its own: Ctrl-C is for this process to interpret.
     """
@@ -62,8 +65,13 @@ def start(module: str, *arguments: str, stderr: int | IO[bytes] | None = None) -
         stdout=subprocess.PIPE,
         stderr=stderr,
         process_group=0,
-        env=environment(os.environ),
+        env={**environment(os.environ), **(also or {})},
     )
+
+
+def program(text: str, *arguments: str) -> list[str]:
+    """The words that run a program of ours by this interpreter, for processes that others start."""
+    return [sys.executable, "-P", "-c", text, *arguments]
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -99,13 +107,18 @@ def undisturbed() -> None:
 
 
 class Child:
-    """One process of our own as its parent sees it: see the head. `called`: what it is in words."""
+    """One process of our own as its parent sees it: see the head. `called`: what it is in words; `also`: see `start`."""
 
     def __init__(
-        self, module: str, *arguments: str, called: str, stderr: int | IO[bytes] | None = None
+        self,
+        module: str,
+        *arguments: str,
+        called: str,
+        stderr: int | IO[bytes] | None = None,
+        also: Mapping[str, str] | None = None,
     ) -> None:
         self.called = called
-        self.process = start(module, *arguments, stderr=stderr)
+        self.process = start(module, *arguments, stderr=stderr, also=also)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
