@@ -17,6 +17,7 @@ import inferometer
 from inferometer.cli.app import COMMANDS
 from inferometer.cli.bench import command as bench_command
 from inferometer.cli.calibrate import command as calibrate_command
+from inferometer.cli.cluster import command as cluster_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.cross_validate import command as cross_validate_command
@@ -145,6 +146,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
             *history_command.commands.values(),
+            *cluster_command.commands.values(),
             *telemetry_command.commands.values(),
         )
         for parameter in command.params
@@ -155,9 +157,10 @@ def test_every_flag_in_the_docs_exists() -> None:
         "--enforce-eager",
         "--enable-prompt-tokens-details",
         "--from",
+        "--from-file",
         "--metrics",
         "--parallel",
-    }  # of the engines, and of uvx
+    }  # of the engines, of uvx and of kubectl
     used = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", every_page()))
     assert used <= known
 
