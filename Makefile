@@ -1,7 +1,7 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format fuzz floors lock audit release engines test-engines test-trackers campaign bench soak bench-peers \
+.PHONY: help run test test-fast lint format fuzz floors lock audit release engines test-engines test-trackers test-ray campaign bench soak bench-peers \
 	setup clean
 
 PYTHON ?= python3
@@ -106,6 +106,17 @@ test-engines: engines ## Measure the real engines
 test-trackers: .trackers/.installed ## Test the exports to MLflow and W&B, whose libraries this installs in .trackers; takes a while
 	.trackers/bin/python -m pytest -rs tests/exports
 
+.ray/.installed: pyproject.toml Makefile requirements/dev.txt
+	$(PYTHON) -m venv .ray
+	.ray/bin/python -m $(LOCKED) --requirement requirements/dev.txt
+	.ray/bin/python -m $(EDITABLE)
+	.ray/bin/python -m pip install --quiet --disable-pip-version-check '.[ray]' 'ray[default]'
+	.ray/bin/python -m $(EDITABLE)
+	@touch $@
+
+test-ray: .ray/.installed ## Test load hosts on a Ray cluster of several nodes, for which this installs Ray in .ray
+	.ray/bin/python -m pytest -rs tests/cluster/test_ray_hosts.py
+
 campaign: engines ## The campaigns of docs/examples: the reference engine, then vLLM (ARGS: one of them); some 85 minutes
 	$(VENV)/bin/python -m scripts.campaign $(ARGS)
 
@@ -119,4 +130,4 @@ bench-peers: $(STAMP) ## Set up the tools that others measure with, in .peers; t
 	$(VENV)/bin/python scripts/peers/setup.py
 
 clean: ## Remove the environment and caches, keep runs
-	rm -rf $(VENV) .floors .release .trackers .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .floors .ray .release .trackers .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -164,7 +164,9 @@ def test_processes_of_our_own_are_started_in_one_place() -> None:
         }
         started = {one for one in imported if "multiprocessing" in one or "ProcessPool" in one}
         assert not started, path
-        assert ("executable" in names) == (path == SOURCE / "isolation.py"), path
+        # On a node of Ray it is the node's own, for a command that was made here.
+        known = (SOURCE / "isolation.py", SOURCE / "cluster" / "launch" / "ray_driver.py")
+        assert ("executable" in names) == (path in known), path
 
 
 def test_the_command_starts_in_a_folder_of_hostile_modules(hostile: Path) -> None:
