@@ -45,8 +45,8 @@ ALLOWED: dict[str, set[str]] = {
         "procedures", "report", "run", "server", "simulation", "telemetry", "workload",
     },
     "cli": {
-        "cluster", "documents", "drive", "engines", "exports", "journal", "judge", "plan", "report", "run", "server", "simulation",
-        "studies", "telemetry", "workload",
+        "cluster", "documents", "drive", "engines", "exports", "journal", "judge", "plan", "report", "run", "server",
+        "simulation", "studies", "telemetry", "workload",
     },
     "addresses": set(),
     "errors": set(),

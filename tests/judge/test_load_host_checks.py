@@ -118,7 +118,7 @@ def test_a_late_host_is_named_that_the_whole_load_hides(run: Any) -> None:
     late = {
         name: (lambda values: np.array(values) + by) for name in ("t_taken", "t_send", "t_submit", "t_end")
     }
-    late["event_ns"] = lambda rows: [row + step for row, step in zip(rows, by, strict=True)]  # type: ignore[assignment]
+    late["event_ns"] = lambda rows: [row + step for row, step in zip(rows, by, strict=True)]
     verdict = judge(*run(more={"hosts": hosts(CLOCK, CLOCK)}, worker=whose, **late))
     assert verdict.check("lateness").status == "pass"
     check = verdict.check("host_lateness")

@@ -42,6 +42,7 @@ COMMANDS = {
     "metrics": "Server metrics: exports from raw scrapes.",
     "cluster": "Load hosts on other machines: manifests for Kubernetes.",
     "telemetry": "The state of this machine, for a run on another one.",
+    "worker": "Send load for a run that another machine conducts.",
     "recover": "Rebuild the results of a run whose process was killed.",
 }
 

@@ -59,8 +59,29 @@ manifest_command = Command(
     ],
 )  # fmt: skip
 
+
+def _token() -> int:
+    from inferometer.cluster.admission import new_token
+
+    say(str(new_token()))
+    return 0
+
+
+token_command = Command(
+    "token",
+    callback=_token,
+    help="Print a new token by which load hosts join: set INFEROMETER_JOIN_TOKEN to it where `inferometer run` runs, so that "
+    "hosts may have it beforehand.",
+    examples=(
+        "export INFEROMETER_JOIN_TOKEN=$(inferometer cluster token)",
+        'printf %s "$INFEROMETER_JOIN_TOKEN" | kubectl create secret generic inferometer-join --from-file=token=/dev/stdin',
+    ),
+    short_help="Print a new token for load hosts.",
+    exits="0 printed, 2 usage",
+)
+
 command = click.Group(
     "cluster",
-    commands=[manifest_command],
+    commands=[manifest_command, token_command],
     help="Load hosts on other machines.",
 )

@@ -45,16 +45,49 @@ def outputs() -> list[click.Parameter]:
     ]
 
 
-def _run(plan: Path | None, out: Path, index: str | None, as_json: bool, quiet: bool, **given: Any) -> int:
+def host_options() -> list[click.Parameter]:
+    """How load hosts come to a run (docs/load-hosts.md)."""
+    return [
+        GroupedOption(
+            ["--cluster"],
+            metavar="HOW",
+            help="With --hosts, what starts them: join (you do), local, ssh:HOST,HOST or ssh:FILE, ray:auto, ray://HOST:PORT. "
+            "Default: join.",
+        ),
+        GroupedOption(
+            ["--listen"],
+            metavar="HOST:PORT",
+            help="Where load hosts join, by TCP, and by UDP for their clocks. Default: all addresses, a free port.",
+        ),
+        GroupedOption(["--workers-per-host"], metavar="N", help="Another name of --workers, for load hosts."),
+    ]
+
+
+def _run(
+    plan: Path | None,
+    out: Path,
+    index: str | None,
+    as_json: bool,
+    quiet: bool,
+    cluster: str | None,
+    listen: str | None,
+    workers_per_host: str | None,
+    **given: Any,
+) -> int:
     from inferometer.plan.parse import build
 
     flags = {flag.name: given[flag.parameter] for flag in FLAGS}
+    if workers_per_host is not None:
+        flags["--workers"] = workers_per_host
     resolved = build(plan, flags, environ=os.environ)
     from inferometer.cli.terminal import Screen, show
+    from inferometer.cluster.opening import load_hosts
     from inferometer.run.conduct import conduct
     from inferometer.studies.certificate import cited_certificate
 
-    result = conduct(resolved, out, Screen(quiet=quiet), certificate=cited_certificate(resolved))
+    screen = Screen(quiet=quiet)
+    with load_hosts(resolved, cluster, listen, screen.note, os.environ) as hosts:
+        result = conduct(resolved, out, screen, certificate=cited_certificate(resolved), hosts=hosts)
     code = show(result, as_json=as_json)
     remembered(index, out, [result.folder])
     return code
@@ -69,6 +102,7 @@ command = Lists(
     params=[
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
         *(option(flag) for flag in FLAGS),
+        *host_options(),
         *outputs(),
     ],
 )

@@ -21,10 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from inferometer.cluster.join_token import TOKEN_VARIABLE as TOKEN_VARIABLE
 from inferometer.errors import SHORTAGES, PlanError, Problem
 from inferometer.printable import printable
 
-TOKEN_VARIABLE = "INFEROMETER_JOIN_TOKEN"  # noqa: S105 - a variable's name
 NOT_FOUND = 127
 LONGEST = 400
 """Characters of a host's last line that are repeated."""

@@ -1,0 +1,204 @@
+"""A load that several hosts send is the load of one machine: the same bytes, each once, at the instants planned, and one
+record."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import COMMAND, only
+
+from inferometer.cluster.join_token import TOKEN_VARIABLE
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import RECORD, Phase
+from inferometer.journal.seal import read_table
+
+SMALL = ("--input-tokens", "20", "--output-tokens", "5", "--warmup", "20")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The reference server as a process of its own."""
+    flags = (
+        "--set",
+        "prefill_base=1ms",
+        "--set",
+        "prefill_per_token=0us",
+        "--set",
+        "step_base=10ms",
+        "--set",
+        "jitter=0",
+    )
+    command = [sys.executable, "-m", "inferometer.server", "--until-stdin-closes", *flags]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[1]
+        process.communicate(timeout=30)
+
+
+class Conducted:
+    """A run with load hosts that the test starts itself. `said`: the lines on stderr so far."""
+
+    def __init__(self, server: str, out: Path, hosts: int, *flags: str) -> None:
+        self.out = out
+        self.process = subprocess.Popen(
+            [*COMMAND, "run", "--url", server, *SMALL, *flags, "--hosts", str(hosts), "--listen", "127.0.0.1:0", "--out",
+            str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+        self.hosts: list[subprocess.Popen[str]] = []
+        threading.Thread(target=self._read, daemon=True).start()
+        found = self.awaited(rf"{TOKEN_VARIABLE}=(\S+) inferometer worker --join (\S+)")
+        self.token, self.address = found[1], found[2]
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+
+    def awaited(self, pattern: str, patience_s: float = 60.0) -> re.Match[str]:
+        """What is said and fits, once it is."""
+        until = time.monotonic() + patience_s
+        while time.monotonic() < until:
+            if found := re.search(pattern, "".join(self.said)):
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"{pattern} is not in: {''.join(self.said)}")
+
+    def host(self, folder: Path, name: str) -> subprocess.Popen[str]:
+        """Start a load host."""
+        started = subprocess.Popen(
+            [*COMMAND, "worker", "--join", self.address, "--name", name, "--folder", str(folder / name)],
+            env={**os.environ, TOKEN_VARIABLE: self.token},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.hosts.append(started)
+        return started
+
+    def end(self) -> tuple[int, dict[str, Any]]:
+        """Its exit code and its summary."""
+        code = self.process.wait(timeout=180)
+        summary = only(self.out) / "summary.json"
+        return code, json.loads(summary.read_text()) if summary.is_file() else {}
+
+    def kill(self) -> None:
+        """Leave no process."""
+        for one in (self.process, *self.hosts):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.communicate(timeout=30)
+
+
+@contextlib.contextmanager
+def conducted(server: str, tmp_path: Path, hosts: int, *flags: str) -> Iterator[Conducted]:
+    run = Conducted(server, tmp_path / "runs", hosts, *flags)
+    try:
+        yield run
+    finally:
+        run.kill()
+
+
+LOADS = {
+    "open": ("--rate", "100", "--requests", "300"),
+    "closed": ("--concurrency", "8", "--requests", "200"),
+    "timed": ("--concurrency", "6", "--duration", "3s"),
+    "turns": ("--rate", "20", "--requests", "80", "--turns", "2"),
+}
+
+
+@pytest.mark.parametrize("flags", LOADS.values(), ids=LOADS.keys())
+def test_two_hosts_send_the_load_of_one(server: str, tmp_path: Path, flags: Sequence[str]) -> None:
+    with conducted(server, tmp_path, 2, *flags, "--workers-per-host", "2") as run:
+        ends = [run.host(tmp_path, name) for name in ("east", "west")]
+        code, summary = run.end()
+        assert [one.wait(timeout=30) for one in ends] == [0, 0], [
+            one.stderr.read() for one in ends if one.stderr
+        ]
+    assert code in (0, 3, 4), run.said  # a busy machine may be late; what must hold is below
+    folder = RunFolder.open(only(run.out))
+    record, schedule = read_table(folder.record, RECORD), Schedule(folder.schedule)
+    measured = [one for one in record.to_pylist() if one["phase"] == Phase.MEASURE]
+    keys = [(one["index"], one["cycle"]) for one in measured]
+    assert len(keys) == len(set(keys))
+    if "--requests" in flags:
+        phases = schedule.table.column("phase").to_pylist()
+        assert sorted(index for index, _ in keys) == [
+            row for row, phase in enumerate(phases) if phase == Phase.MEASURE
+        ]
+    assert {one["worker"] for one in measured} == {0, 1, 2, 3}
+    hosts = summary["instrument"]["hosts"]
+    assert [(one["name"], one["first"], one["workers"]) for one in hosts] == [
+        ("east", 0, 2),
+        ("west", 2, 2),
+    ] or [(one["name"], one["first"], one["workers"]) for one in hosts] == [("west", 0, 2), ("east", 2, 2)]
+    assert all(one["clock"]["probes"] > 0 and not one["clock"]["stepped"] for one in hosts)
+    assert not (folder.journal / "fetched").exists()
+    assert not list(tmp_path.glob("*/[0-9]*/*/journal/*.arrows")), "a host forgets what the conductor has"
+    assert summary["instrument"]["dead_workers"] == []
+
+
+def test_a_lost_host_is_named_and_the_others_go_on(server: str, tmp_path: Path) -> None:
+    with conducted(server, tmp_path, 2, "--rate", "60", "--requests", "400") as run:
+        run.host(tmp_path, "stays")
+        gone = run.host(tmp_path, "goes")
+        run.awaited("goes has joined")
+        run.awaited("stays has joined")
+        folder = tmp_path / "goes"
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not any(
+            path.stat().st_size > 20_000 for path in folder.glob("*/*/journal/worker-*.arrows")
+        ):
+            time.sleep(0.05)
+        os.killpg(gone.pid, signal.SIGKILL)
+        code, summary = run.end()
+    assert code == 3
+    dead = summary["instrument"]["dead_workers"]
+    assert len(dead) == 1
+    lost = [one for one in summary["instrument"]["hosts"] if one["lost"]]
+    assert [one["name"] for one in lost] == ["goes"]
+    assert "workers_alive" in summary["verdict"]["reasons"] or any(
+        one["code"] == "workers_alive" and one["status"] == "fail" for one in summary["verdict"]["checks"]
+    )
+    assert any("goes" in line for line in run.said)
+
+
+def test_hosts_that_lose_their_conductor_stop_and_hand_over_to_recover(server: str, tmp_path: Path) -> None:
+    with conducted(server, tmp_path, 2, "--rate", "60", "--requests", "2000") as run:
+        hosts = [run.host(tmp_path, name) for name in ("east", "west")]
+        run.awaited("west has joined")
+        run.awaited("east has joined")
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not all(
+            any(
+                path.stat().st_size > 20_000 for path in (tmp_path / name).glob("*/*/journal/worker-*.arrows")
+            )
+            for name in ("east", "west")
+        ):
+            time.sleep(0.05)
+        os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.wait(timeout=30)
+        folder = only(run.out)
+        again = subprocess.Popen(
+            [*COMMAND, "recover", str(folder), "--listen", run.address],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, TOKEN_VARIABLE: run.token},
+        )  # fmt: skip
+        assert again.wait(timeout=120) in (3, 4, 130), again.communicate()
+        assert [one.wait(timeout=60) for one in hosts] == [0, 0]
+    summary = json.loads((folder / "summary.json").read_text())
+    record = read_table(RunFolder.open(folder).record, RECORD)
+    assert set(record.column("worker").to_pylist()) == {0, 1}
+    assert summary["verdict"]["status"] != "VALID"
