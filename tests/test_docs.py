@@ -32,6 +32,7 @@ from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.telemetry import command as telemetry_command
+from inferometer.cli.worker import command as worker_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.history import CHECK_SCHEMA, ENTRY_SCHEMA
@@ -131,6 +132,7 @@ def test_every_flag_in_the_docs_exists() -> None:
         option
         for command in (
             run_command,
+            worker_command,
             bench_command,
             cross_validate_command,
             calibrate_command,
