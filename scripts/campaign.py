@@ -33,7 +33,11 @@ PYTHON = ".venv/bin/python"
 SERVING = ".engines/serving"
 """Relative to the checkout, where all of it runs: a report cites its commands, and is read elsewhere."""
 REPORTS = ("report.md", "minimum.txt")
-TESTS = {"reference": ("all",), "grpc": ("ttft",), "vllm": ("ttft", "throughput", "itl", "prefix-cache", "long-context")}
+TESTS = {
+    "reference": ("all",),
+    "grpc": ("ttft",),
+    "vllm": ("ttft", "throughput", "itl", "prefix-cache", "long-context"),
+}
 """The tests carried out, by example. vLLM on one core is too slow for those that need a P99 at each of several levels."""
 DONE = (0, 3, 4)
 """VALID, INVALID and INCONCLUSIVE campaigns are campaigns."""
