@@ -95,7 +95,7 @@ def test_two_sides_that_send_at_once_do_not_stop_each_other() -> None:
         other = threading.Thread(target=there)
         other.start()
         for _ in range(times):
-            member.link.send(FilePart("requests.arrow", part))
+            member.link.send(FilePart("requests.arrow", part, len(part)))
         heard: list[FromHost] = []
         while len(heard) < times:
             heard += member.link.wait(10.0)

@@ -3,6 +3,7 @@ all that it will be asked for."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.cluster.schedule_share import ReceivedFile, needed, send_share
+from inferometer.cluster.link import LinkLost
+from inferometer.cluster.messages import FilePart
+from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile, needed, packed, send_share, unpacked
 from inferometer.drive.share import Assignment, share_of
 from inferometer.journal.schedule import Schedule, Scheduled, write
 from inferometer.journal.schema import Phase
@@ -80,6 +83,19 @@ def test_the_hosts_together_have_every_body_once(
             for row in share_of(theirs, Assignment(Phase.MEASURE, slots, worker, total)).own_rows():
                 assert theirs.body(row) == whole.body(row)
     assert seen == dict.fromkeys(range(5, 5 + count), 1)
+
+
+@given(st.binary(max_size=3000), st.none() | st.binary(min_size=32, max_size=32))
+def test_a_part_goes_through_its_packing(data: bytes, digest: bytes | None) -> None:
+    part = packed("requests.arrow", data, digest)
+    assert (unpacked(part), part.digest) == (data, digest)
+
+
+@given(st.binary(max_size=200), st.integers(-(2**40), 2**40))
+def test_what_was_not_packed_is_refused_within_the_size_of_a_part(data: bytes, size: int) -> None:
+    """Whatever it claims, no more than a part is unpacked."""
+    with contextlib.suppress(LinkLost):
+        assert len(unpacked(FilePart("requests.arrow", data, size))) <= PART_BYTES
 
 
 def test_bytes_that_were_changed_on_the_way_are_noticed(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from inferometer.cluster.messages import (
     Assign,
     Beat,
     Begin,
-    FilePart,
     FromHost,
     Gathered,
     HostDone,
@@ -43,7 +42,7 @@ from inferometer.cluster.messages import (
     StreamsSent,
     WorkerGone,
 )
-from inferometer.cluster.schedule_share import appended, needed, send_file, send_share
+from inferometer.cluster.schedule_share import appended, needed, packed, send_file, send_share
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive import clock
 from inferometer.drive.progress_counters import Progress
@@ -170,7 +169,7 @@ class HostPool:
             return
         path = self._folder.schedule.with_name(APPENDED)
         for data in appended(path, self._sent_on, size):
-            self._tell(FilePart(APPENDED, data))
+            self._tell(packed(APPENDED, data))
         self._sent_on = size
         self._tell(self._announced)
 
@@ -363,12 +362,10 @@ class HostPool:
         slots = None if first.open_loop else first.slots
         workers = [job.worker for job in mine]
         keep = None if self._again else needed(schedule, workers, first.workers, slots)
-        send_share(
-            self._folder.schedule, keep, lambda data, digest: member.send(FilePart(WHOLE, data, digest))
-        )
+        send_share(self._folder.schedule, keep, lambda data, digest: member.send(packed(WHOLE, data, digest)))
         if first.tls_ca_file is not None:
             send_file(
-                Path(first.tls_ca_file), lambda data, digest: member.send(FilePart(AUTHORITY, data, digest))
+                Path(first.tls_ca_file), lambda data, digest: member.send(packed(AUTHORITY, data, digest))
             )
 
     def _fetch(self, members: Sequence[Member], *, final: bool) -> None:

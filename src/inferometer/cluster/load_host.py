@@ -46,7 +46,7 @@ from inferometer.cluster.messages import (
     ToHost,
     WorkerGone,
 )
-from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile
+from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile, unpacked
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.progress_counters import COUNTERS
 from inferometer.drive.worker_messages import Go, Job, More, Stop
@@ -153,7 +153,7 @@ class LoadHost:
         if message.name not in run.files:
             run.files[message.name] = ReceivedFile(run.folder / message.name)
         file = run.files[message.name]
-        file.add(message.data)
+        file.add(unpacked(message))
         if message.digest is not None:
             if not file.whole(message.digest):
                 raise PeerError(f"{message.name}: what arrived is not what was sent")

@@ -135,11 +135,12 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 
 
 class FilePart(msgspec.Struct, frozen=True, tag="file-part"):
-    """The next bytes of one of FILES, which a run needs on the host. `digest`: BLAKE2b of the whole file, with
-    its last part."""
+    """The next `size` bytes of one of FILES, which a run needs on the host, compressed. `digest`: BLAKE2b of the whole file,
+    with its last part."""
 
     name: str
     data: bytes
+    size: int
     digest: bytes | None = None
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inferometer.cluster.link import LinkLost
+from inferometer.cluster.messages import FilePart
 from inferometer.drive.share import Assignment, share_of
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import SCHEDULE, Phase
@@ -94,6 +96,25 @@ class _Parts:
     def finish(self) -> None:
         """That is all."""
         self._send(bytes(self._held), self._digest.digest())
+
+
+_ZSTD = pa.Codec("zstd")
+
+
+def packed(name: str, data: bytes, digest: bytes | None = None) -> FilePart:
+    """Bytes of a file for the wire: rows without a body are nearly nothing."""
+    return FilePart(name, _ZSTD.compress(data, asbytes=True), len(data), digest)
+
+
+def unpacked(part: FilePart) -> bytes:
+    """What was packed. Raises LinkLost for what was not, or for more than a part holds."""
+    if not 0 <= part.size <= PART_BYTES:
+        raise LinkLost(f"{part.name[:40]!r}: a part of {part.size} bytes")
+    try:
+        data: bytes = _ZSTD.decompress(part.data, part.size, asbytes=True)
+    except (OSError, pa.ArrowException) as cause:
+        raise LinkLost(f"{part.name[:40]!r}: a part that does not unpack ({cause})") from cause
+    return data
 
 
 class ReceivedFile:
