@@ -147,7 +147,7 @@ def read_status(fields: Mapping[bytes, bytes]) -> Status | None:
     if code is None:
         return None
     if not code.isdigit() or len(code) > 10:
-        raise BadMessage(f"the grpc-status is {code[:20]!r}, which is no number")
+        raise BadMessage(f"the grpc-status is no number: {code!r}")
     return Status(int(code), decoded(fields.get(MESSAGE, b"")))
 
 

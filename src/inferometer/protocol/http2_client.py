@@ -80,8 +80,6 @@ GIVE_BACK = 1 << 28
 DROPPED = 1024
 """Streams that were reset and of which frames may still be on their way. Those of an older one are h2's to refuse."""
 LAST_STREAM = MOST_WINDOW - 2
-DETAIL = 100
-"""Characters kept of what a peer adds to its GOAWAY."""
 _FIRST_FRAME = 267
 """Bytes of a SETTINGS frame with every setting that there is, and some: the first frame of a server."""
 _OK = b"\x88"
@@ -493,7 +491,7 @@ class Http2Client:
 
     def _goaway(self, last: int, code: int, added: bytes) -> None:
         """The peer takes no more, and says what it has begun."""
-        said = added[:DETAIL].decode("utf-8", "replace")
+        said = added.decode("utf-8", "replace")
         self.leave = f"GOAWAY {name_of(code)}" + (f": {said}" if said else "")
         self.closing = self.changed = True
         for stream in [one for one in self.streams.values() if one.number > last]:

@@ -1,6 +1,7 @@
 """The fields of a response over HTTP/2: what makes a head or trailers malformed (RFC 9113, sections 8.1 to 8.3).
 
-Each function raises ValueError, in words, for what is no part of a well-formed response: that costs one stream.
+Each function raises ValueError, in words, for what is no part of a well-formed response: that costs one stream. Words quote the
+peer whole: what is cut before its secrets are struck out (journal/redact.py) may hold the beginning of one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ _NAME = re.compile(rb"[!-9;-@\[-~]+")
 """Visible, without capitals and colons (8.2.1)."""
 _STATUS = re.compile(rb"[1-9][0-9][0-9]")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_QUOTED = 20
-"""Characters of the peer's that are quoted."""
 SWITCHING = 101
 """There is no such thing in HTTP/2 (8.6)."""
 
@@ -30,7 +29,7 @@ def read_response(fields: Fields) -> tuple[int, dict[bytes, bytes]]:
         raise ValueError("the head does not begin with :status")
     status = fields[0][1]
     if _STATUS.fullmatch(status) is None or int(status) == SWITCHING:
-        raise ValueError(f"a :status that no response may have: {status[:_QUOTED]!r}")
+        raise ValueError(f"a :status that no response may have: {status!r}")
     headers: dict[bytes, bytes] = {}
     for name, value in fields[1:]:
         _check(name, value)
@@ -50,9 +49,9 @@ def read_trailers(fields: Fields) -> dict[bytes, bytes]:
 
 def _check(name: bytes, value: bytes) -> None:
     if _NAME.fullmatch(name) is None or name in _OF_CONNECTION:
-        raise ValueError(f"a field that no response may have: {name[:_QUOTED]!r}")
+        raise ValueError(f"a field that no response may have: {name!r}")
     if b"\0" in value or b"\r" in value or b"\n" in value:
-        raise ValueError(f"the value of {name[:_QUOTED]!r} holds a character that no field may")
+        raise ValueError(f"the value of {name!r} holds a character that no field may")
 
 
 def body_length(fields: Fields) -> int | None:
@@ -62,6 +61,6 @@ def body_length(fields: Fields) -> int | None:
         return None
     value = min(declared)
     if len(declared) > 1 or _LENGTH.fullmatch(value) is None:
-        words = " and ".join(repr(one[:_QUOTED]) for one in sorted(declared)[:2])
+        words = " and ".join(repr(one) for one in sorted(declared)[:2])
         raise ValueError(f"a Content-Length that is none: {words}")
     return int(value)

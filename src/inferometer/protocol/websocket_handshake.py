@@ -149,9 +149,7 @@ class ClientHandshake:
     def _refusal(self) -> str:
         words = self._body.decode("utf-8", "replace").strip()
         if 300 <= self.status < 400:
-            words = (
-                f"a redirect to {self._value(b'location').decode('latin-1')[:200]!r}, which is not followed"
-            )
+            words = f"a redirect to {self._value(b'location').decode('latin-1')!r}, which is not followed"
         return f"status {self.status}: {words}" if words else f"status {self.status}"
 
     def _first_fault(self) -> str:
@@ -164,10 +162,10 @@ class ClientHandshake:
         if self._value(b"sec-websocket-accept") != self._accept:
             return "101 with a Sec-WebSocket-Accept that does not belong to the key"
         if extensions := self._value(b"sec-websocket-extensions"):
-            return f"101 with an extension that was not offered: {extensions.decode('latin-1')[:100]!r}"
+            return f"101 with an extension that was not offered: {extensions.decode('latin-1')!r}"
         chosen = self._value(_PROTOCOL)
         if chosen and chosen not in self._offered:
-            return f"101 with a subprotocol that was not offered: {chosen.decode('latin-1')[:100]!r}"
+            return f"101 with a subprotocol that was not offered: {chosen.decode('latin-1')!r}"
         return ""
 
     def _value(self, name: bytes) -> bytes:
