@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +16,19 @@ import grpc
 import pytest
 from feeding import same_however_cut
 from grpc_reflection.v1alpha import reflection
-from http2_partner import DATA, END_HEADERS, END_STREAM, GREETING, RST_STREAM, head, number, raw
+from http2_partner import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    GREETING,
+    RST_STREAM,
+    SETTINGS,
+    head,
+    number,
+    raw,
+)
+from loopback import loopback
 from smg_grpc_proto import vllm_engine_pb2 as pb
 
 from inferometer.drive import grpc_outcomes
@@ -298,8 +311,8 @@ def test_giving_up_cancels_the_call_at_grpcio() -> None:
 # The probe.
 
 
-def probe(port: int) -> GrpcProbe:
-    return GrpcProbe(VLLM_GRPC, endpoint(f"http://127.0.0.1:{port}"), {}, None, 20, Redactor([]))
+def probe(port: int, patience_s: float = 20) -> GrpcProbe:
+    return GrpcProbe(VLLM_GRPC, endpoint(f"http://127.0.0.1:{port}"), {}, None, patience_s, Redactor([]))
 
 
 def test_the_probe_learns_what_grpcio_serves() -> None:
@@ -329,6 +342,31 @@ def test_the_probe_says_what_is_missing_or_refused() -> None:
         assert not asked.takes_ids("n", [1])
         with pytest.raises(PeerError, match=r"grpc INVALID_ARGUMENT: too long\."):
             asked.try_out(GenerationRequest("n", "Hello", 1, stream=False))
+
+
+@pytest.mark.parametrize(
+    ("greeting", "words"),
+    [
+        (GREETING + raw(GOAWAY, 0, 0, number(0) + number(11) + b"full"), "GOAWAY ENHANCE_YOUR_CALM: full"),
+        (GREETING + raw(GOAWAY, 0, 0, number(0) * 2), "takes no request (GOAWAY NO_ERROR)"),
+        (raw(SETTINGS, 0, 0, b"\0\3" + number(0)), "allowed no request in time"),
+        (b"", "allowed no request in time"),
+    ],
+)
+def test_the_probe_says_why_a_server_takes_no_request(greeting: bytes, words: str) -> None:
+    """Law: a server that leaves, or allows no stream, is not said to have left a request unanswered; one that leaves is not
+    waited for."""
+
+    def carry(sock: socket.socket, _index: int) -> None:
+        sock.sendall(greeting)
+        while sock.recv(65536):
+            pass
+
+    patience = 60 if "GOAWAY" in words else 0.3
+    with loopback(carry) as port, probe(port, patience) as asked, pytest.raises(PeerError) as refused:
+        asked.models()
+    assert words in str(refused.value)
+    assert "no answer" not in str(refused.value)
 
 
 def test_the_probe_of_another_service_names_what_there_is() -> None:

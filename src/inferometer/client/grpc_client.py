@@ -53,12 +53,14 @@ class GrpcClient:
         until = time.monotonic_ns() + int(limit_s * 1e9)
         sock = self._client.dial(until)
         http2 = Http2Client(1)
+        under_way = _Call(sock, http2, self._largest)
         try:
             if isinstance(sock, ssl.SSLSocket) and sock.selected_alpn_protocol() != "h2":
                 raise Unanswered("tls", "the server does not choose HTTP/2 by ALPN, which gRPC needs")
-            return _Call(sock, http2, self._largest).run(self._fields(path), body, until)
+            return under_way.run(self._fields(path), body, until)
         except TimeoutError:
-            raise Unanswered("timeout", "connected, but no answer in time") from None
+            missing = "no answer" if under_way.begun else "the server allowed no request"
+            raise Unanswered("timeout", f"connected, but {missing} in time") from None
         except OSError as cause:
             raise Unanswered("closed", f"the connection ended before the answer did ({cause})") from None
         finally:
@@ -72,20 +74,21 @@ class GrpcClient:
 
 
 class _Call:
-    """One call under way."""
+    """One call under way. `begun`: its request has been sent, or some of it."""
 
     def __init__(self, sock: socket.socket, http2: Http2Client, largest: int) -> None:
         self._sock, self._http2, self._largest = sock, http2, largest
         self._head: Head | None = None
         self._body = bytearray()
+        self.begun = False
 
     def run(self, fields: Fields, body: bytes, until: int) -> Called:
         """Send it as soon as the server takes requests, and read on to its end. Raises Unanswered, OSError."""
-        http2, begun = self._http2, False
+        http2 = self._http2
         http2.open()
         while True:
-            if not begun and http2.places:
-                begun = True
+            if not self.begun and http2.places:
+                self.begun = True
                 http2.request(fields, body, self)
             for data, _, _ in http2.outgoing:
                 send_all(self._sock, data, until)
@@ -99,6 +102,8 @@ class _Call:
                     return called
             if http2.fault:
                 raise Unanswered("not_http", http2.fault)
+            if http2.closing and not self.begun:
+                raise Unanswered("closed", f"the server takes no request ({http2.leave})")
 
     def _take(self, event: Event) -> Called | None:
         """What has come; the whole of it at its end."""

@@ -54,6 +54,7 @@ caches from the reading to the decoding. Measured with 1,000 streams: 1,024 cost
 READ_BYTES = 1 << 16
 """Most that one read takes in."""
 CLOSED_BY_SERVER = "the server closed the connection"
+NOT_READY = "connected, but the server allowed no request in time"
 
 _OUR_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
@@ -528,10 +529,11 @@ class Reactor:
         """End what has outlived its deadline or overrun its tokens; call it a few times a second."""
         for transport in list(self._transports.values()):
             if transport.state != OPEN and now - transport.t_connect > self._connect_timeout_ns:
-                waiting = transport.waiting
+                waiting, opening = transport.waiting, transport.state == OPENING
                 self._drop(transport)
+                words = NOT_READY if opening else "no connection in time"
                 for exchange in waiting:
-                    exchange.fail(Outcome.CONNECT_TIMEOUT, "no connection in time")
+                    exchange.fail(Outcome.CONNECT_TIMEOUT, words)
                     self._end(exchange, now)
                 continue
             for exchange in (*transport.channel.exchanges, *transport.waiting):
