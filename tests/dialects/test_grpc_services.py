@@ -139,10 +139,19 @@ def refused(one: Published, read: Any, ids: int, came: int) -> bool:
     )
 
 
+def grown(chunks: list[list[int]]) -> bool:
+    """Whether there are three chunks or more, and each but the first, of one id, begins with all of the one before."""
+    several = chunks[1:] if chunks and len(chunks[0]) == 1 else chunks
+    pairs = zip([[], *several], several, strict=False)
+    each = all(len(then) > max(1, len(before)) and then[: len(before)] == before for before, then in pairs)
+    return len(chunks) > 2 and each
+
+
 def expected(one: Published, stream: list[Any]) -> tuple[list[int], int, int | None]:
     """Classes of the events, tokens and the place of the end, by the official library's reading."""
     classes: list[int] = []
     tokens, prompt, done, echo = 0, 0, False, ""
+    chunks: list[list[int]] = []
     ended: int | None = None
     for message in stream:
         kind = message.WhichOneof("response")
@@ -153,7 +162,8 @@ def expected(one: Published, stream: list[Any]) -> tuple[list[int], int, int | N
         ids = len(part.token_ids if kind == "chunk" else getattr(part, one.ids))
         done = kind == "complete"
         changed = done and prompt and part.prompt_tokens and prompt != part.prompt_tokens
-        if changed or refused(one, part, ids, tokens) or (request and echo and request != echo):
+        repeats = done and grown(chunks)
+        if changed or repeats or refused(one, part, ids, tokens) or (request and echo and request != echo):
             classes.append(ERROR)
             done = False
             continue
@@ -161,6 +171,7 @@ def expected(one: Published, stream: list[Any]) -> tuple[list[int], int, int | N
         prompt = prompt if tokens else part.prompt_tokens or prompt
         new = max(0, ids - tokens) if done else ids
         tokens += new
+        chunks += [list(part.token_ids)] if ids and not done else []
         ended = len(classes) if done else None
         classes.append(CONTENT if new else DONE if done else EMPTY)
     return classes, tokens, ended
@@ -271,15 +282,35 @@ def test_an_end_that_counts_another_prompt_is_an_error(one: Published) -> None:
 
 
 @each
-def test_chunks_with_all_ids_so_far_are_found_out(one: Published) -> None:
-    """Law: a server whose chunks repeat what came before, against the published file, is not counted twice."""
-    answer = one.answered(
-        one.chunk(7), one.chunk(7, 8), one.chunk(7, 8, 9), one.complete(7, 8, 9, completion_tokens=3)
-    )
-    if one is VLLM:  # its end counts its own ids, so that this is an answer of six tokens
-        assert answer.output_tokens == 6
-    else:
-        assert answer.malformed is not None
+@pytest.mark.parametrize("counted", [0, 3, 5])
+@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize("long", [False, True])
+def test_chunks_with_all_ids_so_far_are_found_out(
+    one: Published, counted: int, first: int, long: bool
+) -> None:
+    """Law: a server whose chunks repeat what came before, against the published file, is not counted twice, whatever its end
+    counts, also where they are too long for the short way."""
+    ids = [200_000 + n for n in range(60)] if long else [7, 8, 9, 7, 8]
+    ends = [*range(first, len(ids)), len(ids)]
+    chunks = [one.chunk(*ids[:end]) for end in ends]
+    answer = one.answered(*chunks, one.complete(*ids, completion_tokens=counted and len(ids)))
+    assert answer.malformed is not None
+
+
+@each
+def test_chunks_of_several_new_ids_are_no_repeats(one: Published) -> None:
+    """Law: of an engine that makes several tokens in a step, ids that happen to be those of the step before are new ones; two
+    messages prove nothing."""
+    for steps in (
+        [[7], [7, 7], [7]],
+        [[7, 7], [7, 7], [7, 7]],
+        [[7], [7, 7]],
+        [[7, 8], [7, 8, 9], [7, 8], [1]],
+    ):
+        ids = [one_id for step in steps for one_id in step]
+        end = ids if one is TRTLLM else steps[-1]
+        answer = one.answered(*(one.chunk(*step) for step in steps), one.complete(*end))
+        assert (answer.malformed, answer.output_tokens) == (None, len(ids))
 
 
 @pytest.mark.parametrize(

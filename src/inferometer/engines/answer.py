@@ -88,6 +88,7 @@ class Answer:
         "first_text",
         "first_visible",
         "flowing",
+        "growing",
         "input_tokens",
         "malformed",
         "model",
@@ -99,6 +100,7 @@ class Answer:
         "server_load_ns",
         "server_prefill_ns",
         "server_total_ns",
+        "several",
         "source",
         "texts",
         "unseen",
@@ -111,6 +113,10 @@ class Answer:
         self.texts: list[str] = []
         self.unseen = ""
         self.echo = b""  # the field at the beginning of each message that repeats the request's id, of gRPC
+        self.several, self.growing = (
+            b"",
+            0,
+        )  # of gRPC: the last message with several ids, and how many such began with the one before
         self.closed = 0  # texts up to the last part that a dialect with parts has closed
         self._contents: dict[int, str] = {}  # what is content, of the texts that are not all of one class
         self.first_text = -1

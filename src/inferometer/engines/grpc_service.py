@@ -18,6 +18,7 @@ new. Output tokens are the ids that came. What a server says against them is an 
 | `complete` with fewer ids than came, where it has all                                      | `Ending.ALL`     |
 | `complete` with another number of prompt tokens than before the first token                | always           |
 | of a sequence other than the first, of which one was requested                             | always           |
+| `complete` behind chunks of which each begins with all ids of the one before (`_several`)  | always           |
 | behind a `complete`, whatever it holds                                                     | always           |
 | with another `request_id` than the messages before it                                      | where it has one |
 
@@ -68,6 +69,8 @@ _LONGEST_REQUEST = 1024
 _MOST_STOPPING = 16
 """Ids of the longest text that stops an answer."""
 _MOST_OF_A_MODEL = (1 << 31) - 1
+_NOT_GROWING = -(1 << 62)
+"""What no number of chunks makes up for."""
 
 
 class Ending(enum.Enum):
@@ -192,9 +195,12 @@ def _reader(service: Service) -> Read:
     def read_event(answer: Answer, payload: bytes, at: int) -> None:
         """Write one message that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
         if answer.flowing and (
-            tokens := _plain(payload.removeprefix(answer.echo) if echoes else payload, tag, are_counts)
+            ids := _plain(payload.removeprefix(answer.echo) if echoes else payload, tag, are_counts)
         ):
             # Nearly every message ends here.
+            tokens = len(ids.translate(None, GOES_ON))  # count(), without the call
+            if tokens > 1:
+                _several(answer, ids)
             answer.event_ns.append(at)
             answer.event_class.append(_CONTENT)
             answer.texts.append("")
@@ -213,19 +219,27 @@ def _reader(service: Service) -> Read:
     return read_event
 
 
-def _plain(payload: bytes, tag: int, are_counts: Callable[[bytes], object]) -> int:
-    """How many ids a chunk has that is nothing but ids and counts, each in the shortest form; 0 for any other message.
+def _plain(payload: bytes, tag: int, are_counts: Callable[[bytes], object]) -> bytes:
+    """The ids of a chunk that is nothing but ids and counts, each in the shortest form; nothing of any other message.
 
     tag length | 0x0A length ids | counts
     """
     size = len(payload)
     if not 5 <= size < 130 or payload[0] != tag or payload[1] != size - 2 or payload[2] != 0x0A:
-        return 0
+        return b""
     behind = 4 + payload[3]
     if behind > size or not are_counts(payload[behind:]):
-        return 0
+        return b""
     ids = payload[4:behind]
-    return len(ids.translate(None, GOES_ON)) if ids and ids[-1] < 0x80 else 0  # count(), without the call
+    return ids if ids and ids[-1] < 0x80 else b""
+
+
+def _several(answer: Answer, ids: bytes) -> None:
+    """Note a chunk of several ids: whether it begins with all of the one before, as those of a server do that sends the whole
+    answer so far each time."""
+    grows = len(ids) > len(answer.several) and ids.startswith(answer.several)
+    answer.growing = answer.growing + 1 if grows else _NOT_GROWING
+    answer.several = ids
 
 
 def _counts_of(service: Service) -> Callable[[bytes], object]:
@@ -270,6 +284,14 @@ def _chunk(service: Service, answer: Answer, content: bytes, at: int) -> None:
     found = _counted(content, service.chunk)
     if not answer.flowing:  # behind the first token the short way reads no counts either
         _count(answer, found)
+    if found.get("ids", 0) > 1:
+        tag = key(1, BYTES)
+        _several(
+            answer,
+            b"".join(
+                value for field_key, value in read(content) if field_key == tag and isinstance(value, bytes)
+            ),
+        )
     if not _tokens(answer, found.get("ids", 0), at):
         answer.mark(_EMPTY, at)
 
@@ -284,6 +306,8 @@ def _complete(service: Service, answer: Answer, content: bytes, at: int) -> None
     said = named[-1].decode("utf-8", "replace") if named else ""
     reason, came, here = service.reasons.get(said, said), answer.output_tokens or 0, found.get("ids", 0)
     _check(service.ending, reason, came, here, found.get("completion", 0))
+    if answer.growing > 1 and len(answer.texts) - answer.growing <= 1 < len(answer.texts) - 1:
+        raise Malformed(f"each of {len(answer.texts)} messages repeats the token ids of the one before")
     before, now = answer.input_tokens, found.get("prompt")
     if before and now and now != before:
         raise Malformed(f"the end counts {now} prompt tokens, where {before} were counted before")
