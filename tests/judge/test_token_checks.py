@@ -211,3 +211,14 @@ def test_without_usage_no_sums_are_told(run: Any) -> None:
     check = judge(*run(usage_output=lambda v: [None] * len(v))).check("token_counts")
     assert (check.status, check.value) == ("unsure", None)
     assert {"server", "events", "tokenizer", "words"}.isdisjoint(check.facts)
+
+
+@pytest.mark.parametrize(("api", "status"), [("completions", "unsure"), ("vllm-grpc", "pass")])
+@pytest.mark.parametrize("stream", [True, False])
+def test_token_ids_are_counted_by_the_client(run: Any, api: str, status: str, stream: bool) -> None:
+    """Law: several tokens in an event are the server's word where it counts them, and the client's own count where they come
+    as ids, streamed or not: an engine that makes several in a step can be measured."""
+    plan = {"target": {"url": "http://h", "model": "m", "api": api, "stream": stream}}
+    check = judge(*run(usage_output=lambda v: v * 2, plan=plan)).check("token_counts")
+    assert check.status == (status if stream or status == "pass" else "note")
+    assert (check.facts.get("against") == "ids") == (api == "vllm-grpc")

@@ -141,7 +141,7 @@ def failures(requests: Requests, *, interrupted: bool) -> tuple[int, int]:
     return failed, requests.completed + failed
 
 
-def token_counts(measurement: Measurement, *, native: bool) -> Check:
+def token_counts(measurement: Measurement, *, native: bool, ids: bool = False) -> Check:
     """Relative gap between the server's output tokens and the nearest count of the client's own.
 
     The client counts text events, with or without the deltas whose text the server held back, and, if the declared tokenizer
@@ -155,6 +155,9 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
 
     Differences of single answers that cancel in the sums count as well (measure/count_gaps.py). Where all that agrees, or there
     are no counts of ours, something else may still say that the server's are none (`_doubt`): unsure.
+
+    `ids`: answers are token ids, which the client counts itself, however many are in an event; an answer whose own counts
+    contradict them has failed.
     """
     tokens = measurement.tokens
     facts: Facts = {
@@ -166,6 +169,9 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     }
     if not measurement.requests.completed:  # what is missing is answers, which is another check's matter
         return Check("token_counts", "na", None, TOKEN_GAP, facts=facts)
+    if ids:
+        came = {"ids": tokens.server_where_both, "by_source": dict(tokens.by_source), "against": "ids"}
+        return Check("token_counts", "pass", 0.0, TOKEN_GAP, facts=came)
     check = _nearest(tokens, facts, native=native)
     doubt = _doubt(tokens, native=native) if check.status in ("pass", "note") else None
     if doubt is None:

@@ -64,6 +64,11 @@ class JudgedRun:
         """Whether the tokenizer at hand is the model's own."""
         return self.plan.tokenizer.own
 
+    @property
+    def ids(self) -> bool:
+        """Whether answers are token ids, which the client counts itself."""
+        return self.plan.target.interface.grpc
+
 
 class LimitSource(StrEnum):
     """Where a check's limit comes from.
@@ -168,7 +173,7 @@ CHECKS = (
                ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("output_length", lambda run: length_checks.output_length(run.measurement, native=run.native),
                ("share",), LimitSource.METHOD, of_instrument=True),
-    CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native),
+    CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native, ids=run.ids),
                ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),
     CheckEntry("cache_hits", lambda run: cache.cache_hits(run.plan, run.measurement, run.record, run.drawn),
                ("share",), LimitSource.METHOD),

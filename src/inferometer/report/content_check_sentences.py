@@ -99,6 +99,13 @@ CONTENT: dict[str, Wording] = {
             ("finish_reasons",): "Finish reasons: {finish_reasons}.",
         },
     ),
+    "token_counts:ids": Wording(
+        "Token counts",
+        "share",
+        {"pass": "Answers are token ids, which the client counts itself."},
+        {},
+        {("ids",): "Token ids that came: {ids}."},
+    ),
     "token_counts:words": Wording(
         "Token counts",
         "share",
