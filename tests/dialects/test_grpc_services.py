@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from smg_grpc_proto import sglang_scheduler_pb2, trtllm_service_pb2, vllm_engine_pb2
 
+from inferometer.drive.exchange import Exchange
 from inferometer.engines import sglang_grpc, trtllm_grpc, vllm_grpc
 from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import Dialect, GenerationRequest, load
@@ -353,6 +354,28 @@ def test_a_message_of_another_request_is_an_error(one: Published, kind: str) -> 
     assert (answer.output_tokens, answer.done) == (1, False)
     silent = one.pb.GenerateResponse(chunk={"token_ids": [2]}).SerializeToString()
     assert one.answered(one.chunk(1), silent, one.complete(1, 2)).malformed is None
+
+
+@pytest.mark.parametrize("one", [SGLANG, TRTLLM], ids=str)
+def test_the_answer_to_another_request_is_an_error(one: Published) -> None:
+    """Law: a server that gives one answer to all, or those of two requests in turn, is found out by the ids that were sent. An
+    id that the engine made itself proves nothing, nor does none."""
+    asked = [one.dialect.body(GenerationRequest("m", [place], 3, ident=str(place))) for place in range(2)]
+    sent = [one.pb.GenerateRequest.FromString(body[5:]).request_id for body in asked]
+    wrong = "the answer to another request, by its request_id"
+    for said, malformed in (
+        (sent[0], None),
+        (sent[1], wrong),
+        ("", None),
+        (f"{sent[1]}-0", None),
+        ("7f3a", None),
+    ):
+        exchange = Exchange(0, 0, 0, b"", asked[0], 0, one.dialect)
+        for at in range(2):
+            chunk = one.pb.GenerateResponse(request_id=said, chunk={"token_ids": [1]}).SerializeToString()
+            one.dialect.read_event(exchange.answer, chunk, at)
+        assert exchange.answer.malformed == malformed
+        assert (exchange.answer.output_tokens or 0) == (0 if malformed else 2)
 
 
 @each

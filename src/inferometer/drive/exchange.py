@@ -153,6 +153,8 @@ class Exchange:
         self.retry_after_s: float | None = None
         self.attempts += 1
         self.answer = Answer()
+        if self.dialect.asked is not None:
+            self.answer.asked = self.dialect.asked(self.request_body)
         self._mode = _HEAD
         self._decoder: EventDecoder | None = None
         self._body: list[bytes] = []

@@ -75,6 +75,7 @@ class Answer:
 
     __slots__ = (
         "_contents",
+        "asked",
         "cached_tokens",
         "closed",
         "done",
@@ -112,6 +113,7 @@ class Answer:
         self.emitted_ns = array("q")
         self.texts: list[str] = []
         self.unseen = ""
+        self.asked = b""  # the field with the request's id, of gRPC
         self.echo = b""  # the field at the beginning of each message that repeats the request's id, of gRPC
         self.several, self.growing = (
             b"",

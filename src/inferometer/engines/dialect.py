@@ -117,6 +117,8 @@ class Dialect:
     """Where the server says what it is, if the head of a response does not."""
     read_server: Callable[[bytes], str] = no_server
     """What it says there; raises ValueError where it is something else."""
+    asked: Callable[[bytes], bytes] | None = None
+    """Of a request's body, what an answer to it may repeat and one to another request does not (`Answer.asked`)."""
 
 
 def load(name: str, form: MessageForm | None = None) -> Dialect:

@@ -21,6 +21,7 @@ new. Output tokens are the ids that came. What a server says against them is an 
 | `complete` behind chunks of which each begins with all ids of the one before (`_several`)  | always           |
 | behind a `complete`, whatever it holds                                                     | always           |
 | with another `request_id` than the messages before it                                      | where it has one |
+| with the `request_id` of another request of ours                                           | where it has one |
 
 Answers are ids and have no text: the first token is the first id, whatever it would be as text (draft B.1.2).
 
@@ -42,7 +43,7 @@ from inferometer.engines.dialect import Dialect, GenerationRequest, Models, Read
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 from inferometer.protocol.event_decoder import EventTooLarge
-from inferometer.protocol.grpc import BadMessage, GrpcDecoder, framed
+from inferometer.protocol.grpc import PREFIX_BYTES, BadMessage, GrpcDecoder, framed
 from inferometer.protocol.protobuf import (
     BYTES,
     GOES_ON,
@@ -66,6 +67,8 @@ _WHOLE = 0xFFFF_FFFF
 """Of a varint, what a field of 32 bits keeps."""
 _LONGEST_REQUEST = 1024
 """Bytes of a request_id, which is kept as long as its answer: many more than any of ours has."""
+_OURS = re.compile(rb"\x0a.[0-9]+-[0-9a-f]{16}", re.DOTALL).fullmatch
+"""A field with an id as `_body` makes them. An engine may put an id of its own in its place."""
 _MOST_STOPPING = 16
 """Ids of the longest text that stops an answer."""
 _MOST_OF_A_MODEL = (1 << 31) - 1
@@ -154,6 +157,11 @@ def _body(service: Service, request: GenerationRequest) -> bytes:
     digest = hashlib.blake2b(asked, digest_size=8).hexdigest()
     ident = f"{request.ident}-{digest}" if request.ident else digest
     return framed(piece(1, ident) + asked + fields + integer(service.stream, request.stream))
+
+
+def _asked(body: bytes) -> bytes:
+    """Of a request as `_body` makes it, the field with its id."""
+    return body[PREFIX_BYTES : PREFIX_BYTES + 2 + body[PREFIX_BYTES + 1]]
 
 
 def _packed(ids: Iterable[int]) -> bytes:
@@ -272,6 +280,8 @@ def _read(service: Service, answer: Answer, payload: bytes, at: int) -> None:
     echo = piece(1, request) if request else b""
     if echo and answer.echo not in (b"", echo):
         raise Malformed("a message of another request, by its request_id")
+    if echo and not answer.echo and echo != answer.asked and answer.asked and _OURS(echo):
+        raise Malformed("the answer to another request, by its request_id")
     if member == chunk:
         _chunk(service, answer, content, at)
     else:
@@ -429,4 +439,5 @@ def dialect_of(service: Service) -> Dialect:
         read_ids_nonce=_read_ids_nonce,
         server_path=f"{path}GetServerInfo",
         read_server=functools.partial(_server, service),
+        asked=_asked if service.echoes else None,
     )
