@@ -80,3 +80,22 @@ def test_what_it_can_hold_is_taken() -> None:
             {"target": {"api": "vllm-grpc", "extra_body": {"top_k": -1, "stop": ["x"], "seed": None}}}
         )
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grpc-timeout",
+        "gRPC-Encoding",
+        "grpc-accept-encoding",
+        "TE",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Upgrade",
+    ],
+)
+def test_what_frames_a_request_is_not_a_plans_to_set(name: str) -> None:
+    """Law: the deadline of a call is the plan's timeout, nothing asks for compression, and no line makes a request of HTTP/2
+    malformed."""
+    with pytest.raises(ValidationError, match="set by inferometer itself"):
+        Target.model_validate({"api": "vllm-grpc", "url": "http://h", "headers": {name: "x"}})

@@ -66,8 +66,11 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
-_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"} | {
-    f"sec-websocket-{name}" for name in ("key", "version", "extensions", "accept")
+_FRAMING = {
+    *("host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"),
+    *("keep-alive", "proxy-connection"),  # malformed over HTTP/2 (RFC 9113, 8.2.2)
+    *(f"sec-websocket-{name}" for name in ("key", "version", "extensions", "accept")),
+    *(f"grpc-{name}" for name in ("timeout", "encoding", "accept-encoding")),
 }
 _NO_SECRETS = (
     "looks like a secret, and a plan is saved to disk: "
