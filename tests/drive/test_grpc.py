@@ -122,6 +122,15 @@ def test_a_whole_answer_is_a_success() -> None:
     assert ended(head(1, HEAD) + halves + trailers(*OK, ("grpc-message", "")))[::3] == ("ok", 3)
 
 
+@pytest.mark.parametrize(
+    "kind", ["application/grpc+proto", "Application/gRPC", "application/grpc; charset=utf-8"]
+)
+def test_the_media_type_may_name_the_encoding(kind: str) -> None:
+    """As the specification has it, in either case."""
+    wire = head(1, [(":status", "200"), ("content-type", kind)]) + data(*GOOD) + trailers(*OK)
+    assert ended(wire)[::3] == ("ok", 3)
+
+
 @pytest.mark.parametrize("code", range(1, len(NAMES)))
 def test_a_status_is_an_outcome_with_its_name(code: int) -> None:
     """Alone, behind tokens and behind a whole answer; with words and without."""
@@ -173,6 +182,18 @@ def test_a_status_is_an_outcome_with_its_name(code: int) -> None:
             head(1, [(":status", "200"), ("content-type", "application/json")]) + data(b"{}", end=True),
             "not_json",
             "{}",
+        ),
+        *(
+            (
+                head(1, [(":status", "200"), ("content-type", kind)]) + data(*GOOD) + trailers(*OK),
+                "not_json",
+                "",
+            )
+            for kind in ("application/grpc-web", "application/grpc-web+proto", "application/grpcx")
+        ),
+        *(
+            (head(1, [(":status", "201"), *HEAD[1:]]) + data(*parts) + trailers(*OK), "http_other", "")
+            for parts in (GOOD, ())
         ),
         (WHOLE + trailers(("Grpc-Status", "0")), "bad_http", "a field that no response may have"),
         (WHOLE + trailers((":status", "200"), *OK), "bad_http", "a field that no response may have"),

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inferometer.client.http_client import READ_BYTES, Client, Unanswered, left, send_all
-from inferometer.protocol.grpc import CONTENT_TYPE, BadMessage, Status, read_status
+from inferometer.protocol.grpc import OK_OF_GRPC, BadMessage, Status, read_status, speaks_grpc
 from inferometer.protocol.http2_client import Http2Client
 from inferometer.protocol.http2_events import End, Event, Failed, Head
 from inferometer.protocol.http2_fields import Fields
@@ -112,7 +112,7 @@ class _Call:
         if isinstance(event, Head):
             self._head = event
             kind = event.headers.get(b"content-type", b"").decode("latin-1")
-            if event.status != 200 or not kind.startswith(CONTENT_TYPE):
+            if event.status != OK_OF_GRPC or not speaks_grpc(kind):
                 raise Unanswered("not_grpc", f"the answer is {event.status} of type {kind!r}, not gRPC")
         elif isinstance(event, End):
             return self._called(event)

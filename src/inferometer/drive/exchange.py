@@ -29,7 +29,7 @@ from inferometer.engines.dialect import Dialect, read_named
 from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.protocol.event_decoder import EventDecoder, NamedEvent
-from inferometer.protocol.grpc import GrpcDecoder
+from inferometer.protocol.grpc import OK_OF_GRPC, GrpcDecoder, speaks_grpc
 from inferometer.protocol.ndjson import NdjsonDecoder
 from inferometer.protocol.sse import SseDecoder
 
@@ -166,7 +166,8 @@ class Exchange:
     def head(self, status: int, headers: Mapping[bytes, bytes]) -> None:
         """The head of the response: its status, and the first value of each header by lower-case name."""
         self.status = status
-        if not 200 <= status < 300:
+        grpc = self.dialect.interface.grpc
+        if not 200 <= status < 300 or (grpc and status != OK_OF_GRPC):
             self._mode = _ERROR
             self.retry_after_s = _seconds(headers.get(b"retry-after", b""))
             return
@@ -179,10 +180,10 @@ class Exchange:
             return
         kind = headers.get(b"content-type", b"").decode("latin-1").lower()
         decoder = DECODERS[self.dialect.interface.framing]
-        if kind.startswith(decoder.CONTENT_TYPES):
+        if speaks_grpc(kind) if grpc else kind.startswith(decoder.CONTENT_TYPES):
             self._begin(decoder)
         else:
-            self._mode = _WHOLE if "json" in kind and not self.dialect.interface.grpc else _SNIFF
+            self._mode = _WHOLE if "json" in kind and not grpc else _SNIFF
 
     def _begin(self, decoder: type[EventDecoder]) -> None:
         """The body is a stream."""

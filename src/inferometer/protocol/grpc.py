@@ -30,6 +30,8 @@ from inferometer.protocol.event_decoder import EventTooLarge
 
 CONTENT_TYPE = "application/grpc"
 STATUS, MESSAGE = b"grpc-status", b"grpc-message"
+OK_OF_GRPC = 200
+"""The one HTTP status of gRPC's own responses: how they ended is said by their trailers."""
 PREFIX_BYTES = 5
 NAMES = (
     "OK",
@@ -57,6 +59,13 @@ LONGEST_TIMEOUT = 99_999_999
 
 _PREFIX = struct.Struct("!BL")
 _PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
+
+
+def speaks_grpc(content_type: str) -> bool:
+    """Whether a response of this media type is gRPC's, in whichever encoding; `application/grpc-web`, which puts the trailers
+    into the body, is not."""
+    kind = content_type.lower().partition(";")[0].strip()
+    return kind == CONTENT_TYPE or kind.startswith(f"{CONTENT_TYPE}+")
 
 
 class BadMessage(ValueError):
