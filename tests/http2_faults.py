@@ -124,6 +124,10 @@ FAULTS = {
     "RST_STREAM of another size": (raw(RST_STREAM, 0, 1, b"abc"), BOTH_MALFORMED),
     "WINDOW_UPDATE on a stream to come": (raw(WINDOW_UPDATE, 0, 9, number(1)), BOTH_MALFORMED),
     "WINDOW_UPDATE of nothing": (raw(WINDOW_UPDATE, 0, 0, number(0)), BOTH_MALFORMED),
+    "WINDOW_UPDATE of nothing on a stream": (raw(WINDOW_UPDATE, 0, 1, number(0)), {1: "malformed"}),
+    "WINDOW_UPDATE of nothing but the reserved bit": (
+        raw(WINDOW_UPDATE, 0, 1, number(1 << 31)), {1: "malformed"},
+    ),
     "a window of the connection that overflows": (raw(WINDOW_UPDATE, 0, 0, number(MOST_WINDOW)), BOTH_MALFORMED),
     "a window of a stream that overflows": (raw(WINDOW_UPDATE, 0, 1, number(MOST_WINDOW)), {1: "malformed"}),
     "an initial window that is too large": (raw(SETTINGS, 0, 0, b"\0\4" + number(1 << 31)), BOTH_MALFORMED),

@@ -497,6 +497,25 @@ def test_frames_behind_the_end_of_a_stream_do_not_touch_the_others() -> None:
         assert found.ends == {1: "end", 3: "end"}
 
 
+@pytest.mark.parametrize("kind", [0x0A, 0x0C, 0x10, 0xFF])
+@pytest.mark.parametrize("payload", [b"", b"\0", b"\xff\xffx", b"\0\0h2"])
+def test_frames_of_extensions_are_passed_over_whatever_is_in_them(kind: int, payload: bytes) -> None:
+    """RFC 9113, 5.5: ALTSVC, ORIGIN, PRIORITY_UPDATE and those to come, on the connection and on a stream."""
+    made = client()
+    extra = [raw(kind, 0xFF, number, payload) for number in (0, 1, 2)]
+    found = answers(
+        made, *extra, HEADED, *extra, raw(DATA, END_STREAM, 1, b"a"), raw(DATA, END_STREAM, 3, b"b")
+    )
+    assert (found.ends, made.fault) == ({1: "end", 3: "end"}, "")
+
+
+def test_a_frame_on_a_closed_stream_is_named() -> None:
+    """Not by the number of its stream alone."""
+    made = client()
+    answers(made, HEADED, raw(DATA, END_STREAM, 1, b"all"), head(1))
+    assert made.fault == "a frame on stream 1, which is not open (STREAM_CLOSED)"
+
+
 @pytest.mark.parametrize("more", [raw(DATA, 0, 3, b"x"), head(3), head(3) + raw(DATA, END_STREAM, 3, b"x")])
 def test_what_comes_on_a_stream_that_was_said_not_to_be_begun_is_nobodys(more: bytes) -> None:
     """Law: a server that goes on behind its own GOAWAY, or says it twice, spoils nothing but the word it gave."""

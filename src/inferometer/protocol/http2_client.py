@@ -11,6 +11,8 @@ h2 keeps the state. The body of an answer bypasses it:
 | HEADERS and CONTINUATION                                        | decoded here, with h2's table; h2 gets a head that says    |
 |                                                                 | 200, and of one that is malformed nothing: that stream is  |
 |                                                                 | reset, the others go on (8.1.1)                            |
+| of an extension (ALTSVC, ORIGIN, ...)                           | nobody (5.5)                                               |
+| WINDOW_UPDATE of nothing, on a stream                           | nobody: that stream is reset, the others go on (6.9)       |
 | GOAWAY                                                          | `closing`, and the streams that it says are not begun      |
 | any other                                                       | h2, whole                                                  |
 
@@ -57,6 +59,7 @@ from inferometer.protocol.http2_frames import (
     MOST_FRAME,
     MOST_HEADERS,
     MOST_WINDOW,
+    NO_INCREMENT,
     PADDED,
     RST_STREAM,
     SETTINGS,
@@ -330,6 +333,14 @@ class Http2Client:
                 return
         if kind in (HEADERS, CONTINUATION) or self._block:
             self._part_of_block(kind, flags, number, data)
+            return
+        if kind > CONTINUATION:  # of an extension, whatever is in it (5.5)
+            self._patience.spend()
+            return
+        if kind == WINDOW_UPDATE and number and data[HEAD_BYTES:] in NO_INCREMENT:
+            self._patience.spend()
+            if (stream := self.streams.get(number)) is not None:  # one stream's fault (6.9)
+                self._refuse(stream, "a WINDOW_UPDATE of nothing")
             return
         self._asked = True
         found = self._h2.receive_data(data)

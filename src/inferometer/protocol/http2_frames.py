@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 
 from h2.errors import ErrorCodes
-from h2.exceptions import ProtocolError
+from h2.exceptions import NoSuchStreamError, ProtocolError
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     range(10)
@@ -38,6 +38,8 @@ _HEAD = struct.Struct("!BHBBL")  # length in 24 bits, type, flags, stream
 read_head = _HEAD.unpack_from
 _GOAWAY = struct.Struct("!LL")
 _INCREMENT = struct.Struct("!L")
+NO_INCREMENT = (bytes(4), b"\x80" + bytes(3))
+"""What a WINDOW_UPDATE of nothing holds: its first bit is reserved."""
 
 
 class PeerFault(Exception):
@@ -95,8 +97,11 @@ def name_of(code: int) -> str:
 
 
 def words_of(fault: ProtocolError) -> str:
-    """What h2 found wrong, and its code. Of a block that it cannot decode, its words hold an address in memory."""
+    """What h2 found wrong, and its code. Of a block that it cannot decode, its words hold an address in memory; of a stream
+    that is closed or never was, its number alone."""
     words = str(fault)
+    if isinstance(fault, NoSuchStreamError):  # StreamClosedError is one
+        words = f"a frame on stream {fault.stream_id}, which is not open"
     return f"{UNREADABLE if 'decoding header block' in words else words} ({name_of(fault.error_code)})"
 
 
