@@ -206,6 +206,26 @@ def test_what_breaks_grpc_costs_one_request(wire: bytes, outcome: str, words: st
     assert words in (found[1] or "")
 
 
+def test_a_message_behind_which_a_part_of_the_next_came_may_have_waited_wherever_it_was_cut() -> None:
+    """Law: also where that part ends like a line of text, as a message cut behind its first field's key does; a message at the
+    end of its read waited for nothing, whatever its last byte."""
+
+    class Waited:
+        def waited(self, at: int) -> int:
+            return at + 7
+
+    following = chunk(10)
+    assert b"\n" in following[:-1]
+    for last in (9, 10):
+        for cut in range(len(following)):
+            one = exchange()
+            one.unread = Waited()
+            one.head(200, {b"content-type": b"application/grpc"})
+            one.data(chunk(last) + following[:cut], 0)
+            one.data(following[cut:], 1)
+            assert one.merged == ([0, -7] if cut else [])
+
+
 def test_a_request_says_that_it_is_grpc() -> None:
     """By the fields that the specification wants, with the deadline, and without a wish for compression."""
     fields = dict(line.split(": ", 1) for line in request_head().decode().splitlines())

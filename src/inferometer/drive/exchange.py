@@ -46,8 +46,6 @@ ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
 COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 """Content codings in which no event can be read. Others (`identity`, and `utf-8` by mistake) change nothing."""
-_LINE_END = 0x0A
-"""What lines of events end with: a read that ends so brought nothing behind them, or hardly ever."""
 SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
@@ -78,6 +76,7 @@ class Exchange:
         "_body_bytes",
         "_decoder",
         "_granted",
+        "_last",
         "_left",
         "_limits",
         "_mode",
@@ -157,6 +156,7 @@ class Exchange:
             self.answer.asked = self.dialect.asked(self.request_body)
         self._mode = _HEAD
         self._decoder: EventDecoder | None = None
+        self._last = -1  # its LAST, asked for with each read
         self._body: list[bytes] = []
         self._body_bytes = 0  # of what is no stream
         # Of a stream: the bytes up to the next look at its limits, which are counted down, and those up to there in all.
@@ -188,6 +188,7 @@ class Exchange:
     def _begin(self, decoder: type[EventDecoder]) -> None:
         """The body is a stream."""
         self._mode, self._left, self._decoder = _STREAM, 0, decoder(EVENT_LIMIT)
+        self._last = decoder.LAST
 
     def data(self, data: bytes, at: int) -> None:
         """More of the body, received at `at`. Raises EventTooLarge or OverLimit, and what a decoder may raise."""
@@ -201,7 +202,7 @@ class Exchange:
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
         payloads = decoder.feed(data)
-        if payloads and (len(payloads) > 1 or data[-1] != _LINE_END):
+        if payloads and (len(payloads) > 1 or data[-1] != self._last):
             self._note_merged(len(payloads), at, behind=decoder.unfinished)
         for payload in payloads:
             if payload.__class__ is bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
+LINE_END = 0x0A
 BOM = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8, which may begin a body."""
 
@@ -32,6 +33,8 @@ class EventDecoder(Protocol):
     """The media types of such a body, the one to ask for first."""
     STARTS: ClassVar[tuple[bytes, ...]]
     """How such a body may begin, for servers that give it another type."""
+    LAST: ClassVar[int]
+    """The byte that every event ends with: what ends so brought nothing behind them, or hardly ever. -1: there is none."""
 
     def __init__(self, limit: int = 1 << 20) -> None: ...
 

@@ -77,6 +77,7 @@ class GrpcDecoder:
 
     CONTENT_TYPES: ClassVar[tuple[str, ...]] = (CONTENT_TYPE,)
     STARTS: ClassVar[tuple[bytes, ...]] = ()
+    LAST: ClassVar[int] = -1
 
     __slots__ = ("_buffer", "_limit", "_wanted")
 

@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
-from inferometer.protocol.event_decoder import BOM, EventTooLarge
+from inferometer.protocol.event_decoder import BOM, LINE_END, EventTooLarge
 
 
 class NdjsonDecoder:
@@ -32,6 +32,7 @@ class NdjsonDecoder:
         "application/x-jsonlines",
     )
     STARTS: ClassVar[tuple[bytes, ...]] = (b"{", BOM)
+    LAST: ClassVar[int] = LINE_END
 
     __slots__ = ("_begun", "_buffer", "_limit")
 

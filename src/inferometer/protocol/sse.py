@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from inferometer.protocol.event_decoder import BOM, EventTooLarge, NamedEvent
+from inferometer.protocol.event_decoder import BOM, LINE_END, EventTooLarge, NamedEvent
 
 _UNNAMED = (b"", b"message")
 
@@ -34,6 +34,7 @@ class SseDecoder:
 
     CONTENT_TYPES: ClassVar[tuple[str, ...]] = ("text/event-stream",)
     STARTS: ClassVar[tuple[bytes, ...]] = (b"data:", b"event:", b"id:", b"retry:", b":", BOM)
+    LAST: ClassVar[int] = LINE_END
 
     __slots__ = (
         "_between",
