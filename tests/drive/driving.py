@@ -37,6 +37,7 @@ def exchange_all(
     tls: ssl.SSLContext | None = None,
     body: bytes = b"{}",
     kind: ChannelKind = HTTP1,
+    keep_alive: KeepAlive | None = None,
 ) -> list[Exchange]:
     """Send `count` requests, `at_once` in flight; gives them in the order they ended, each exactly once."""
     ended: list[Exchange] = []
@@ -45,7 +46,8 @@ def exchange_all(
         kind,
         ended.append,
         reuse=reuse,
-        keep_alive=KeepAlive(PATIENCE_NS),  # or a busy machine's server would close too late
+        # With the usual one a busy machine's server would close too late.
+        keep_alive=keep_alive or KeepAlive(PATIENCE_NS),
         connect_timeout_ns=2_000_000_000,
     )
     give_up = time.monotonic_ns() + 2 * PATIENCE_NS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 
 import pytest
 import trustme
@@ -13,6 +14,7 @@ from websocket_play import Conversation, websocket_server
 
 from inferometer.client.trust import context
 from inferometer.drive.channel import RequestHead
+from inferometer.drive.keep_alive import KeepAlive
 from inferometer.drive.websocket_channel import websocket
 
 KIND = websocket(RequestHead("GET", "/v1/ws", {"Host": "test"}))
@@ -72,6 +74,25 @@ def test_a_server_that_closes_after_each_answer_is_learnt_and_costs_no_request()
         ended = exchange_all(peer.port, 20, kind=KIND)
     assert [one.outcome for one in ended] == ["ok"] * 20
     assert sum(one.attempts - 1 for one in ended) < 10
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1012])
+def test_a_request_that_an_orderly_close_cannot_have_crossed_has_failed(code: int) -> None:
+    """Law: as over HTTP/1.1, what a server held for longer than a close may have been under way it had, and dropped."""
+
+    def drops(talk: Conversation) -> bool | None:
+        if len(talk.requests) == 1:
+            talk.say(*GOOD)
+            return None
+        time.sleep(0.2)
+        talk.sock.sendall(closing(code, b"no room"))
+        return False
+
+    with websocket_server(drops) as peer:
+        ended = exchange_all(peer.port, 3, kind=KIND, keep_alive=KeepAlive(0))
+    assert [(one.outcome, one.attempts) for one in ended] == [("ok", 1), ("reset", 1), ("ok", 1)]
+    assert ended[1].detail is not None
+    assert ended[1].detail.startswith(f"close {code} ")
 
 
 LONG = raw(TEXT, b"", length=b"\x7f" + (1 << 40).to_bytes(8, "big"))

@@ -54,8 +54,8 @@ class Channel(Protocol):
     """What the reactor asks of a protocol.
 
     The reactor empties the three lists: `outgoing`, what to write; `ended`, exchanges that are no longer carried, whatever
-    their outcome; `unprocessed`, exchanges that are no longer carried and that the peer has not begun, by its own word or by
-    the protocol's rules, so that they can be sent again.
+    their outcome; `unprocessed`, exchanges that are no longer carried and that the peer has not begun: by its own word or by
+    the protocol's rules, so that they can be sent again, or, as `ChannelKind.unnumbered` says, perhaps.
     """
 
     outgoing: list[Write]
@@ -108,7 +108,8 @@ class Channel(Protocol):
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
     """A protocol. `alpn`: its names in TLS, of which the server has to choose one if `agreed`. `places`: exchanges that one
-    channel is expected to carry at once.
+    channel is expected to carry at once. `unnumbered`: its closes do not say which requests the peer has begun, so that an
+    `unprocessed` one is sent again only if the close may have crossed it (keep_alive.py).
 
     `prepare` makes the part of a request's bytes that is the same for a whole class, once and before the start.
     """
@@ -118,3 +119,4 @@ class ChannelKind:
     open: Callable[[], Channel]
     prepare: Callable[[RequestHead], bytes]
     agreed: bool = False
+    unnumbered: bool = False

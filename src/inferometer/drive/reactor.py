@@ -420,11 +420,18 @@ class Reactor:
         if channel.capacity != transport.places:
             self._count(transport)
         for exchange in unprocessed:
-            if exchange.attempts == 1:
-                self._again(exchange)
-            else:
+            if exchange.attempts == 2:
                 exchange.fail(Outcome.RESET, "the server did not begin this request, twice")
-                self._end(exchange, at)
+            elif (
+                self._kind.unnumbered
+                and exchange.t_send
+                and not self._keep_alive.crossed(at - exchange.t_send)
+            ):
+                exchange.fail(Outcome.RESET, channel.fault)
+            else:
+                self._again(exchange)
+                continue
+            self._end(exchange, at)
         for exchange in ended:
             exchange.settle()
             self._end(exchange, at)

@@ -9,8 +9,8 @@ Messages have no lengths or numbers that join them to a request, so the next req
 | an error, or a message that cannot be read                        | `end`: `error_event`, `bad_event`      | closed     |
 | close with 1000, or without a code                                | `end`: `truncated` if there is no end  | closed     |
 | close with another code                                           | `reset`, with its name and its reason  | closed     |
-| close with 1000, 1001 or 1012 before anything of an answer, on a  | not begun: it is sent again            | closed     |
-| connection that has carried another                               |                                        |            |
+| close with 1000, 1001 or 1012 before anything of an answer, on a  | perhaps not begun: if the close may    | closed     |
+| connection that has carried another                               | have crossed it, it is sent again      |            |
 | frames against RFC 6455, a message that no request asked for      | `bad_http`                             | closed     |
 | a message or an answer over a limit, 10,000 frames without one    | `too_large`                            | closed     |
 | a ping                                                            | goes on; the latest of a read answered | goes on    |
@@ -258,4 +258,5 @@ def websocket(head: RequestHead, *, greets: bool = False) -> ChannelKind:
         places=1,
         open=functools.partial(WebSocketChannel, head, greets=greets),
         prepare=_nothing,
+        unnumbered=True,
     )
