@@ -449,6 +449,8 @@ def test_aliases_and_merge_keys_work_and_do_not_count_as_duplicates(write: Write
         ({"--header": [f"X-Api-Key: {CANARY}", f"Cookie: k={CANARY}", f"X-My-Token: {CANARY}"]}, ""),
         ({"--header": [f"X-Plain: Bearer {CANARY}", f"X-Other: {CANARY}"]}, ""),
         ({"--header": [f"Bearer {CANARY}"]}, ""),
+        ({"--header": [f"Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.{CANARY[3:]}"]}, ""),
+        ({"--header": [f"X-Forwarded: a=b;k={CANARY}"]}, ""),
         ({"--header": [f"X-A: {CANARY}\ny"]}, ""),
         ({"--api-key-env": CANARY}, ""),
         ({"--api-key-env": CANARY.replace("-", "_")}, ""),

@@ -65,6 +65,7 @@ def test_whoever_runs_the_plan_of_another_is_shown_what_it_sends(tmp_path: Path)
         ({"request": {"a": "{prompt}", "n": [{"is{max_tokens}": 1}]}}, "only values are filled in"),
         ({"request": {"a": "{prompt}", "n": "{max_tokens}", "api_key": "x"}}, "websocket: api_key looks like a secret"),
         ({"path": "/a?token=x"}, "websocket: token looks like a secret"),
+        ({"path": "/a/sk-abcdefgh12/b"}, "websocket: path looks like a secret"),
         ({"path": "stream"}, "path: must begin with /"),
         ({"text": {"path": "a..b"}}, "text.path: is no path into a message"),
         ({"path": "/a b"}, "path: must begin with / and hold no spaces"),

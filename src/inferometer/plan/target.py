@@ -114,7 +114,7 @@ def field_name(name: str) -> str:
 
 def header_value(value: str) -> str:
     """Check its value, which the message does not repeat. Raises ValueError."""
-    if _SECRET_VALUE.search(value):
+    if any(_SECRET_VALUE.search(part) for part in (value, *re.split(r"[\s,;=.]+", value))):
         raise ValueError(_NO_SECRETS)
     if not all(char == "\t" or " " <= char <= "~" or "\x80" <= char <= "\xff" for char in value):
         raise ValueError("holds a character that an HTTP header cannot")
@@ -167,7 +167,18 @@ def secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name)) or name.lower().endswith("token")
 
 
-Headers = dict[Annotated[str, AfterValidator(header_name)], Annotated[str, AfterValidator(header_value)]]
+def _subprotocols(headers: dict[str, str]) -> dict[str, str]:
+    """A WebSocket's subprotocols are names, of which some services have one that ends in a key."""
+    for name, value in headers.items():
+        if name.lower() == "sec-websocket-protocol" and secret_name(value):
+            raise ValueError(f"{name} {_NO_SECRETS}")
+    return headers
+
+
+Headers = Annotated[
+    dict[Annotated[str, AfterValidator(header_name)], Annotated[str, AfterValidator(header_value)]],
+    AfterValidator(_subprotocols),
+]
 """Header lines by name."""
 
 Body = Annotated[Fields, AfterValidator(_plain_body)]
@@ -448,6 +459,8 @@ class Target(Part):
         name = secret_in(described.request)
         for key, value in parse_qsl(urlsplit(described.path).query):
             name = name or secret_in(value, key)
+        if any(_SECRET_VALUE.search(part) for part in described.path.split("/")):
+            name = name or "path"
         if name is not None:
             raise ValueError(f"{name} {_NO_SECRETS}")
         return described
