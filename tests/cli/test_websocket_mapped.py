@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -126,6 +127,74 @@ def test_its_errors_are_errors_in_its_own_words(plan: Path, tmp_path: Path) -> N
     assert json.loads(stdout)["requests"]["by_error"] == {"error_event": 12}, stderr
     rows = read_table(RunFolder.open(only(out)).record, RECORD).to_pylist()
     assert {row["detail"] for row in rows} == {"no room for it"}
+
+
+LATER_S = 0.01
+"""So much later than the end comes what is behind it: not in one read with it, and long before the probe stops listening."""
+
+
+@pytest.mark.parametrize("greets", [False, True])
+@pytest.mark.parametrize(
+    ("behind", "of_an_answer"),
+    [
+        ({"event": "piece", "data": {"content": " word"}}, True),
+        ({"event": "statistics", "usage": {"in": 21, "out": 5}}, True),
+        ({"event": "finished"}, True),
+        ({"event": "failure", "reason": "no"}, True),
+        ({"event": "heartbeat"}, False),
+    ],
+)
+def test_what_a_next_answer_would_begin_with_is_refused_before_the_load(
+    behind: dict[str, object], of_an_answer: bool, greets: bool, plan: Path, tmp_path: Path
+) -> None:
+    """Law: a server that goes on behind the end that the plan describes is not measured on shared connections, where the first
+    token of one answer would be the last of another; what `greets` allows is."""
+
+    def trailing(connection: ServerConnection, asked: dict[str, object]) -> None:
+        whole(connection, asked)
+        time.sleep(LATER_S)
+        connection.send(json.dumps(behind))
+
+    described = json.loads(plan.read_text())
+    described["target"]["websocket"]["greets"] = greets
+    plan.write_text(json.dumps(described))
+    with foreign_server(trailing) as url:
+        code, _, stderr = run("run", str(plan), "--url", url, *LOAD, "--json", out=tmp_path / "runs")
+    said = " ".join(stderr.split())
+    if of_an_answer or not greets:
+        assert (code, "would be taken for the next answer" in said) == (5, True), said
+        assert str(behind["event"]) in said
+    else:
+        assert code in (0, 3, 4), said
+
+
+def test_what_is_behind_an_end_harms_no_connection_of_its_own(plan: Path, tmp_path: Path) -> None:
+    """`--connection new`: each request has a connection, and ends with the end that is described."""
+
+    def trailing(connection: ServerConnection, asked: dict[str, object]) -> None:
+        whole(connection, asked)
+        connection.send(json.dumps({"event": "piece", "data": {"content": " word"}}))
+
+    with foreign_server(trailing) as url:
+        flags = ["--url", url, "--connection", "new", *LOAD, "--json"]
+        _, stdout, stderr = run("run", str(plan), *flags, out=tmp_path / "runs")
+    assert json.loads(stdout)["requests"]["completed"] == 12, stderr
+
+
+def test_an_end_that_never_comes_is_named(plan: Path, tmp_path: Path) -> None:
+    """Messages came, so that the server did answer: what the plan describes as the end was not among them."""
+
+    def endless(connection: ServerConnection, asked: dict[str, object]) -> None:
+        connection.send(json.dumps({"event": "piece", "data": {"content": " word"}}))
+
+    with foreign_server(endless) as url:
+        flags = ["--url", url, "--probe-timeout", "1s", *LOAD]
+        code, _, stderr = run("run", str(plan), *flags, out=tmp_path / "runs")
+    assert code == 5
+    assert (
+        "1 message came in time, but none that ends the answer (the end that target.websocket describes)"
+        in " ".join(stderr.split())
+    )
 
 
 def test_a_simulation_of_it_is_refused(plan: Path, tmp_path: Path) -> None:

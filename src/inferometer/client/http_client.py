@@ -159,12 +159,11 @@ class Client:
                 connection.close()
                 raise
 
-    def converse(
-        self, path: str, message: bytes, read: Callable[[bytes], bool], timeout_s: float | None = None
-    ) -> None:
+    def converse(self, path: str, message: bytes, read: Callable[[bytes], bool], listen_s: float = 0) -> None:
         """Send a message over a WebSocket of its own, and `read` those that answer it until it returns True, or the server
-        closes in order; those that come before it too. Raises Unanswered, NoConversation."""
-        until = time.monotonic_ns() + int((self._timeout_s if timeout_s is None else timeout_s) * 1e9)
+        closes in order; those that come before it too, and those that come within `listen_s` behind the end. Raises
+        Unanswered, NoConversation."""
+        until = time.monotonic_ns() + int(self._timeout_s * 1e9)
         sock = self.dial(until)
         try:
             converse(
@@ -175,6 +174,7 @@ class Client:
                 read,
                 lambda: left(until),
                 self._largest,
+                listen_s,
             )
         except TimeoutError:
             raise Unanswered("timeout", "connected, but no answer in time") from None

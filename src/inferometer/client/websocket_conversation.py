@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 
 from inferometer.protocol import websocket_frames as frames
@@ -28,9 +30,11 @@ def converse(
     read: Callable[[bytes], bool],
     left: Callable[[], float],
     largest: int,
+    listen_s: float = 0,
 ) -> None:
     """Shake hands, send the message, and `read` each message that comes, until it returns True or the server closes in order.
-    `left`: how many seconds there are; it raises TimeoutError. Raises NoConversation, OSError."""
+    `left`: how many seconds there are; it raises TimeoutError. Then `read` what else comes within `listen_s`. Raises
+    NoConversation, OSError."""
     nonce = os.urandom(16)
     opening = handshake.ClientHandshake(nonce, handshake.offered(lines))
     _send(sock, handshake.request(path, lines, nonce), left)
@@ -68,6 +72,7 @@ def converse(
         for one in reader.feed(data):
             ended = read(one) or ended
         if ended:
+            _listen(sock, reader, read, time.monotonic() + listen_s)
             _send(sock, frames.close_frame(frames.NORMAL, os.urandom(4)), left)
             return
         if reader.fault is not None:
@@ -77,6 +82,19 @@ def converse(
             reader.pong = None
     if reader.closed.code not in (frames.NORMAL, frames.NO_STATUS):
         raise NoConversation(f"the server closed the connection: {reader.closed}")
+
+
+def _listen(
+    sock: socket.socket, reader: frames.MessageReader, read: Callable[[bytes], bool], until: float
+) -> None:
+    """Read what a server says behind an answer, which stands, whatever becomes of the connection."""
+    with contextlib.suppress(OSError):
+        while reader.closed is None and reader.fault is None and (rest := until - time.monotonic()) > 0:
+            sock.settimeout(rest)
+            if not (data := sock.recv(READ_BYTES)):
+                return
+            for one in reader.feed(data):
+                read(one)
 
 
 def _send(sock: socket.socket, wire: bytes, left: Callable[[], float]) -> None:

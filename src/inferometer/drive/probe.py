@@ -128,6 +128,8 @@ TOKENIZER_S = 60.0
 
 
 KEY_ADVICE = "Name the key's location with --api-key-env or --api-key-file."
+LISTEN_S = 0.25
+"""How long to listen for messages behind the end of an answer over a WebSocket: longer than those of one answer are apart."""
 TIMEOUT_ADVICE = "--probe-timeout and --timeout set how long a request before the load may take."
 ADVICE: Mapping[int, str] = {
     400: "If it names a field: --no-ignore-eos and --extra-body change what is sent.",
@@ -155,12 +157,14 @@ class Listing:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What one short request showed: the length field the server takes, its count of GREETING's tokens, the name of the model
-    that it says answered, if it gave one, and its count of the answer's tokens, if it is read."""
+    that it says answered, if it gave one, its count of the answer's tokens, if it is read, and the beginning of a message
+    `behind` the answer's end that would be taken for the next answer's on that connection."""
 
     length_field: str
     prompt_tokens: int | None
     model: str | None = None
     output_tokens: int | None = None
+    behind: str = ""
 
 
 class Probe:
@@ -281,7 +285,9 @@ class Probe:
         """
         dialect, path = self._dialect, self._dialect.interface.path
         if dialect.interface.over_websocket:
-            return self._try_message(replace(wanted, length_field=length_field or dialect.length_fields[0]))
+            listen_s = LISTEN_S if length_field is None else 0
+            wanted = replace(wanted, length_field=length_field or dialect.length_fields[0])
+            return self._try_message(wanted, listen_s)
         first, *others = dialect.length_fields if length_field is None else (length_field,)
 
         def send(field: str) -> tuple[Response, str]:
@@ -319,24 +325,31 @@ class Probe:
         model = self._redact.short(named, MODEL_LENGTH) if isinstance(named, str) and named else None
         return Reply(field, tokens if tokens is not None and tokens > 0 else None, model)
 
-    def _try_message(self, wanted: GenerationRequest) -> Reply:
+    def _try_message(self, wanted: GenerationRequest, listen_s: float) -> Reply:
         """The same over a WebSocket of its own."""
         dialect, answer = self._dialect, Answer()
         path = dialect.interface.target(wanted.model)
         place = f"{self.endpoint.url}{path}"
+        behind: list[bytes] = []
 
         def read(message: bytes) -> bool:
+            if answer.done and not behind and self._of_an_answer(message):
+                behind.append(message)
             dialect.read_event(answer, message, 0)
             return answer.done or answer.error is not None or answer.malformed is not None
 
         try:
-            self._client.converse(path, dialect.body(wanted), read)
+            self._client.converse(path, dialect.body(wanted), read, listen_s)
         except NoConversation as cause:
             words = f"{place}: {self._redact.short(str(cause), 300).rstrip('.')}."
             raise PeerError(words, ADVICE.get(cause.status, ""), cause.status or None) from None
         except Unanswered as cause:
-            advice = TIMEOUT_ADVICE if cause.reason == "timeout" else ""
-            raise PeerError(f"{place}: {self._redact.short(str(cause), 300)}.", advice) from cause
+            timed_out, messages = cause.reason == "timeout", len(answer.event_ns)
+            words = self._redact.short(str(cause), 300)
+            if timed_out and messages:
+                came = "1 message" if messages == 1 else f"{messages:,} messages"
+                words = f"{came} came in time, but none that ends the answer ({dialect.end})"
+            raise PeerError(f"{place}: {words}.", TIMEOUT_ADVICE if timed_out else "") from cause
         if answer.error is not None:
             words = self._redact.short(answer.error, 300)
             raise PeerError(f"{place}: the server answered with an error: {words}")
@@ -345,7 +358,24 @@ class Probe:
             raise PeerError(
                 f"{place}: the reply does not end as this interface's do, with {dialect.end}{odd}."
             )
-        return self._reply(wanted.length_field or dialect.length_fields[0], answer.input_tokens, answer.model)
+        reply = self._reply(
+            wanted.length_field or dialect.length_fields[0], answer.input_tokens, answer.model
+        )
+        return (
+            replace(reply, behind=self._redact.short(behind[0].decode("utf-8", "replace"), 100))
+            if behind
+            else reply
+        )
+
+    def _of_an_answer(self, message: bytes) -> bool:
+        """Whether this message would be taken for a part of the next answer: any, unless servers say something of their own
+        accord."""
+        if not self._dialect.interface.greets:
+            return True
+        read = Answer()
+        self._dialect.read_event(read, message, 0)
+        counted = read.input_tokens, read.output_tokens, read.finish_reason, read.error, read.malformed
+        return bool(read.texts or read.unseen or read.done) or any(one is not None for one in counted)
 
 
 def _object(content: bytes) -> JsonObject:

@@ -16,7 +16,7 @@ from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
 from inferometer.drive.grpc_probe import GrpcProbe, grpc_fields
 from inferometer.engines import dialect as dialects
-from inferometer.errors import PlanError, Problem
+from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.measure.lengths import TEMPLATE_TOKENS
@@ -221,10 +221,23 @@ def _as_text(name: str) -> str:
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
     """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
-    reply = probe.try_out(greeting_of(plan, model))
-    for one in plan.workload.classes:
-        probe.try_out(greeting_of(plan, model, one.fields))
-    return reply
+    fields = [{}, *(one.fields for one in plan.workload.classes)]
+    replies = [probe.try_out(greeting_of(plan, model, each)) for each in fields]
+    behind = next((reply.behind for reply in replies if reply.behind), "")
+    if behind and plan.target.connection != "new":
+        raise PeerError(
+            f"{probe.endpoint.url}: behind the message that ends an answer the server sends {behind!r}, which would be "
+            "taken for the next answer on that connection.",
+            _ADVICE_BEHIND_MAPPED if plan.target.interface.mapped else _ADVICE_BEHIND,
+        )
+    return replies[0]
+
+
+_ADVICE_BEHIND = "--connection new gives each request a connection of its own."
+_ADVICE_BEHIND_MAPPED = (
+    "Let target.websocket.end describe the last message of an answer, or set target.websocket.greets if that message "
+    f"belongs to none. {_ADVICE_BEHIND}"
+)
 
 
 def _template_around(reply: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
