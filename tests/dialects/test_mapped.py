@@ -211,6 +211,17 @@ def test_a_template_is_filled_once_and_its_numbers_are_numbers() -> None:
     }
 
 
+@pytest.mark.parametrize("inner", [{"t": "{temperature}"}, {"temperature": "{temperature}"}])
+def test_the_temperature_of_a_class_stands_where_the_form_has_one(inner: dict[str, str]) -> None:
+    """Law: once, and not the plan's; without a place for it, it is added like any other field."""
+    (name,) = inner
+    for options, expected in ((inner, {"o": {name: 0.9}}), ({}, {"o": {}, "temperature": 0.9})):
+        template = json.dumps({"a": "{prompt}", "n": "{max_tokens}", "o": options})
+        form = MessageForm("/", template, Mark(("t",)), Mark(("end",)))
+        asked = GenerationRequest("m", "p", 7, extra={"temperature": 0.9})
+        assert json.loads(made(form).body(asked)) == {"a": "p", "n": 7, **expected}
+
+
 @pytest.mark.parametrize(
     ("text", "path"),
     [

@@ -102,6 +102,12 @@ def test_what_is_no_description_is_refused_by_its_name(
         ({"http": "2", "websocket": SOUND}, "a WebSocket begins with HTTP/1.1"),
         ({"extra_body": {"a": "x"}, "websocket": NESTED}, "extra_body would replace a of the request"),
         ({"extra_body": {"o": None}, "websocket": NESTED}, "extra_body would replace o of the request"),
+        ({"api": "realtime", "extra_body": {"conversation": "auto"}}, "extra_body cannot set conversation"),
+        ({"api": "realtime", "extra_body": {"conversation": None}}, "extra_body cannot set conversation"),
+        (
+            {"api": "responses", "extra_body": {"conversation": "conv_1"}},
+            "extra_body cannot set conversation",
+        ),
     ],
 )
 def test_what_does_not_go_together_with_it_is_refused(
@@ -111,6 +117,12 @@ def test_what_does_not_go_together_with_it_is_refused(
     with pytest.raises(PlanError) as caught:
         plan(tmp_path, {"url": "ws://h", **target})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("api", "none"), [("realtime", "none"), ("responses", None), ("chat", "x")])
+def test_what_asks_for_no_history_is_no_fault(api: str, none: str | None, tmp_path: Path) -> None:
+    """Law: nor is a field of that name where it has no meaning."""
+    assert plan(tmp_path, {"url": "ws://h", "api": api, "extra_body": {"conversation": none}})
 
 
 def test_no_class_replaces_what_the_plan_decides(tmp_path: Path) -> None:

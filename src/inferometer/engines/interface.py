@@ -13,6 +13,7 @@
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
 | `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
 | `fields`            | what `--extra-body` may set, with its kind; None: whatever JSON holds                     |
+| `history_field`     | the field with which a server puts earlier requests before a prompt, and what asks for none |
 | `mapped`            | the plan describes where requests go and how messages are read (message_form.py)          |
 | `stamp_field`       | what to set in a request so that an engine puts its own times into each event (llama.cpp) |
 | `embedded`          | the reference server speaks it, and so a simulation                                       |
@@ -60,6 +61,7 @@ class Interface:
     greets: bool = False
     model_in_url: bool = False
     only_streams: bool = False
+    history_field: tuple[str, str | None] | None = None
     mapped: bool = False
     embedded: bool = True
 
@@ -178,6 +180,7 @@ _REGISTERED = (
         "/v1/responses",
         "responses:RESPONSES",
         takes_messages=True,
+        history_field=("conversation", None),
     ),
     Interface(
         "anthropic",
@@ -256,6 +259,7 @@ _REGISTERED = (
         greets=True,
         model_in_url=True,
         only_streams=True,
+        history_field=("conversation", "none"),
     ),
     Interface(
         "websocket-mapped",

@@ -32,7 +32,7 @@ import msgspec
 
 from inferometer.engines.answer import NO_REASON, Answer, error_in, states_error, words_of
 from inferometer.engines.dialect import Dialect, GenerationRequest, Read
-from inferometer.engines.interface import Interface
+from inferometer.engines.interface import Interface, JsonObject
 from inferometer.engines.message_form import PLACEHOLDERS, Mark, MessageForm, Path, Scalar
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
@@ -61,18 +61,21 @@ def dialect(interface: Interface, form: MessageForm) -> Dialect:
 
 def _body_of(form: MessageForm) -> Callable[[GenerationRequest], bytes]:
     template = json.loads(form.request)
+    has_temperature = "{temperature}" in form.request
 
     def body(request: GenerationRequest) -> bytes:
+        extra: JsonObject = dict(request.extra)
+        temperature: object = request.temperature
+        if has_temperature:  # a class's own stands where the plan's would
+            temperature = extra.pop("temperature", temperature)
         values = {
             "{prompt}": request.prompt,
             "{model}": request.model,
             "{max_tokens}": request.max_tokens,
-            "{temperature}": request.temperature,
+            "{temperature}": temperature,
         }
-        fields = {**_filled(template, values), **request.extra}
-        kept = {
-            name: value for name, value in fields.items() if name not in request.extra or value is not None
-        }
+        fields = {**_filled(template, values), **extra}
+        kept = {name: value for name, value in fields.items() if name not in extra or value is not None}
         return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
 
     return body

@@ -311,13 +311,22 @@ def _bodies(plan: Plan) -> Iterator[Fault]:
             ("target.extra_body", PLANNED[name]),
             f"{{target.extra_body}} cannot set {name}, which the plan decides: use {{{PLANNED[name]}}}",
         )
-    described = plan.target.websocket
-    if described is None:
-        return
     places = [
         ("target.extra_body", body),
         *(("workload.classes", one.fields) for one in plan.workload.classes),
     ]
+    if plan.target.interface.history_field is not None:
+        name, none = plan.target.interface.history_field
+        for place, fields in places:
+            if fields.get(name, none) != none:
+                yield Fault(
+                    (place, "target.api"),
+                    f"{{{place}}} cannot set {name}: earlier requests would stand before each prompt, which would have other "
+                    "lengths than the plan's",
+                )
+    described = plan.target.websocket
+    if described is None:
+        return
     for place, fields in places:
         if lost := sorted(described.filled & fields.keys()):
             yield Fault(
