@@ -34,6 +34,9 @@ LOAD = [
     "--output-tokens",
     "5",
 ]
+LATER_S = 0.01
+"""So long after the handshake or an end comes what belongs to no answer: not in one read with it, and long before the probe
+stops listening."""
 Answer = Callable[[ServerConnection, dict[str, object]], None]
 
 
@@ -45,12 +48,15 @@ def example() -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def foreign_server(answer: Answer) -> Iterator[str]:
+def foreign_server(answer: Answer, greeting: dict[str, object] | None = None) -> Iterator[str]:
     """The server's URL. It takes what the page describes, at the path given there, and nothing else."""
 
     def handle(connection: ServerConnection) -> None:
         assert connection.request is not None
         assert connection.request.path == "/stream"
+        if greeting is not None:
+            time.sleep(LATER_S)
+            connection.send(json.dumps(greeting))
         for message in connection:
             asked = json.loads(message)
             assert asked["action"] == "generate"
@@ -129,10 +135,6 @@ def test_its_errors_are_errors_in_its_own_words(plan: Path, tmp_path: Path) -> N
     assert {row["detail"] for row in rows} == {"no room for it"}
 
 
-LATER_S = 0.01
-"""So much later than the end comes what is behind it: not in one read with it, and long before the probe stops listening."""
-
-
 @pytest.mark.parametrize("greets", [False, True])
 @pytest.mark.parametrize(
     ("behind", "of_an_answer"),
@@ -166,6 +168,34 @@ def test_what_a_next_answer_would_begin_with_is_refused_before_the_load(
         assert str(behind["event"]) in said
     else:
         assert code in (0, 3, 4), said
+
+
+@pytest.mark.parametrize("flags", [[], ["--connection", "new"]])
+@pytest.mark.parametrize(
+    ("greets", "greeting", "refused"),
+    [
+        (False, {"event": "hello"}, True),
+        (True, {"event": "hello"}, False),
+        (True, {"event": "piece", "data": {"content": "Hi! "}}, True),
+    ],
+)
+def test_what_comes_before_any_request_is_refused_before_the_load(
+    flags: list[str],
+    greets: bool,
+    greeting: dict[str, object],
+    refused: bool,
+    plan: Path,
+    tmp_path: Path,
+) -> None:
+    """Law: also where each request has a connection of its own, whose first token the greeting would be."""
+    described = json.loads(plan.read_text())
+    described["target"]["websocket"]["greets"] = greets
+    plan.write_text(json.dumps(described))
+    with foreign_server(whole, greeting) as url:
+        code, _, stderr = run("run", str(plan), "--url", url, *flags, *LOAD, "--json", out=tmp_path / "runs")
+    said = " ".join(stderr.split())
+    assert ("before any request the server sends" in said) == refused, said
+    assert (code == 5) == refused, said
 
 
 def test_what_is_behind_an_end_harms_no_connection_of_its_own(plan: Path, tmp_path: Path) -> None:

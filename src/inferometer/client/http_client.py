@@ -159,10 +159,17 @@ class Client:
                 connection.close()
                 raise
 
-    def converse(self, path: str, message: bytes, read: Callable[[bytes], bool], listen_s: float = 0) -> None:
+    def converse(
+        self,
+        path: str,
+        message: bytes,
+        read: Callable[[bytes], bool],
+        stray: Callable[[bytes], object],
+        listen_s: float,
+    ) -> None:
         """Send a message over a WebSocket of its own, and `read` those that answer it until it returns True, or the server
-        closes in order; those that come before it too, and those that come within `listen_s` behind the end. Raises
-        Unanswered, NoConversation."""
+        closes in order. `stray` gets those that come before it and behind the end, for `listen_s` each. Raises Unanswered,
+        NoConversation."""
         until = time.monotonic_ns() + int(self._timeout_s * 1e9)
         sock = self.dial(until)
         try:
@@ -174,6 +181,7 @@ class Client:
                 read,
                 lambda: left(until),
                 self._largest,
+                stray,
                 listen_s,
             )
         except TimeoutError:

@@ -30,11 +30,12 @@ def converse(
     read: Callable[[bytes], bool],
     left: Callable[[], float],
     largest: int,
+    stray: Callable[[bytes], object],
     listen_s: float = 0,
 ) -> None:
     """Shake hands, send the message, and `read` each message that comes, until it returns True or the server closes in order.
-    `left`: how many seconds there are; it raises TimeoutError. Then `read` what else comes within `listen_s`. Raises
-    NoConversation, OSError."""
+    `left`: how many seconds there are; it raises TimeoutError. `stray` gets the messages that come before this one is sent and
+    behind the end, for `listen_s` each. Raises NoConversation, OSError."""
     nonce = os.urandom(16)
     opening = handshake.ClientHandshake(nonce, handshake.offered(lines))
     _send(sock, handshake.request(path, lines, nonce), left)
@@ -62,7 +63,10 @@ def converse(
         opening.close()
     reader = frames.MessageReader(largest)
     for early in reader.feed(rest):
-        read(early)
+        stray(early)
+    _listen(sock, reader, stray, time.monotonic() + listen_s)
+    if reader.fault is not None:
+        raise NoConversation(f"what comes before the answer breaks RFC 6455 ({reader.fault.reason})")
     _send(sock, frames.frame(frames.TEXT, message, os.urandom(4)), left)
     while reader.closed is None:
         data = received()
@@ -70,9 +74,12 @@ def converse(
             raise NoConversation("the connection ended before the answer did")
         ended = False
         for one in reader.feed(data):
-            ended = read(one) or ended
+            if ended:
+                stray(one)
+            else:
+                ended = read(one)
         if ended:
-            _listen(sock, reader, read, time.monotonic() + listen_s)
+            _listen(sock, reader, stray, time.monotonic() + listen_s)
             _send(sock, frames.close_frame(frames.NORMAL, os.urandom(4)), left)
             return
         if reader.fault is not None:
@@ -85,16 +92,16 @@ def converse(
 
 
 def _listen(
-    sock: socket.socket, reader: frames.MessageReader, read: Callable[[bytes], bool], until: float
+    sock: socket.socket, reader: frames.MessageReader, stray: Callable[[bytes], object], until: float
 ) -> None:
-    """Read what a server says behind an answer, which stands, whatever becomes of the connection."""
+    """Take what a server says outside of an answer, whatever becomes of the connection."""
     with contextlib.suppress(OSError):
         while reader.closed is None and reader.fault is None and (rest := until - time.monotonic()) > 0:
             sock.settimeout(rest)
             if not (data := sock.recv(READ_BYTES)):
                 return
             for one in reader.feed(data):
-                read(one)
+                stray(one)
 
 
 def _send(sock: socket.socket, wire: bytes, left: Callable[[], float]) -> None:

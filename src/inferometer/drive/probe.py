@@ -18,7 +18,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
 
@@ -129,7 +129,8 @@ TOKENIZER_S = 60.0
 
 KEY_ADVICE = "Name the key's location with --api-key-env or --api-key-file."
 LISTEN_S = 0.25
-"""How long to listen for messages behind the end of an answer over a WebSocket: longer than those of one answer are apart."""
+"""How long to listen for messages before a request over a WebSocket, and behind an answer: longer than those of one are
+apart."""
 TIMEOUT_ADVICE = "--probe-timeout and --timeout set how long a request before the load may take."
 ADVICE: Mapping[int, str] = {
     400: "If it names a field: --no-ignore-eos and --extra-body change what is sent.",
@@ -157,13 +158,14 @@ class Listing:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What one short request showed: the length field the server takes, its count of GREETING's tokens, the name of the model
-    that it says answered, if it gave one, its count of the answer's tokens, if it is read, and the beginning of a message
-    `behind` the answer's end that would be taken for the next answer's on that connection."""
+    that it says answered, if it gave one, its count of the answer's tokens, if it is read. `before`, `behind`: the beginning of
+    a message before the request and behind the end, over a WebSocket, that would be taken for another answer's."""
 
     length_field: str
     prompt_tokens: int | None
     model: str | None = None
     output_tokens: int | None = None
+    before: str = ""
     behind: str = ""
 
 
@@ -330,16 +332,19 @@ class Probe:
         dialect, answer = self._dialect, Answer()
         path = dialect.interface.target(wanted.model)
         place = f"{self.endpoint.url}{path}"
+        before: list[bytes] = []
         behind: list[bytes] = []
 
         def read(message: bytes) -> bool:
-            if answer.done and not behind and self._of_an_answer(message):
-                behind.append(message)
             dialect.read_event(answer, message, 0)
             return answer.done or answer.error is not None or answer.malformed is not None
 
+        def stray(message: bytes) -> None:
+            if self._of_an_answer(message):
+                (behind if answer.done else before).append(message)
+
         try:
-            self._client.converse(path, dialect.body(wanted), read, listen_s)
+            self._client.converse(path, dialect.body(wanted), read, stray, listen_s)
         except NoConversation as cause:
             words = f"{place}: {self._redact.short(str(cause), 300).rstrip('.')}."
             raise PeerError(words, ADVICE.get(cause.status, ""), cause.status or None) from None
@@ -358,17 +363,16 @@ class Probe:
             raise PeerError(
                 f"{place}: the reply does not end as this interface's do, with {dialect.end}{odd}."
             )
-        reply = self._reply(
-            wanted.length_field or dialect.length_fields[0], answer.input_tokens, answer.model
-        )
-        return (
-            replace(reply, behind=self._redact.short(behind[0].decode("utf-8", "replace"), 100))
-            if behind
-            else reply
-        )
+        field = wanted.length_field or dialect.length_fields[0]
+        reply = self._reply(field, answer.input_tokens, answer.model)
+        return replace(reply, before=self._quoted(before), behind=self._quoted(behind))
+
+    def _quoted(self, messages: Sequence[bytes]) -> str:
+        """The beginning of the first of them."""
+        return self._redact.short(messages[0].decode("utf-8", "replace"), 100) if messages else ""
 
     def _of_an_answer(self, message: bytes) -> bool:
-        """Whether this message would be taken for a part of the next answer: any, unless servers say something of their own
+        """Whether this message would be taken for a part of another answer: any, unless servers say something of their own
         accord."""
         if not self._dialect.interface.greets:
             return True

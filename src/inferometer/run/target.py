@@ -223,21 +223,29 @@ def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply
     """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
     fields = [{}, *(one.fields for one in plan.workload.classes)]
     replies = [probe.try_out(greeting_of(plan, model, each)) for each in fields]
-    behind = next((reply.behind for reply in replies if reply.behind), "")
-    if behind and plan.target.connection != "new":
-        raise PeerError(
-            f"{probe.endpoint.url}: behind the message that ends an answer the server sends {behind!r}, which would be "
-            "taken for the next answer on that connection.",
-            _ADVICE_BEHIND_MAPPED if plan.target.interface.mapped else _ADVICE_BEHIND,
-        )
+    for reply in replies:
+        _refuse_strays(plan, probe, reply)
     return replies[0]
 
 
-_ADVICE_BEHIND = "--connection new gives each request a connection of its own."
-_ADVICE_BEHIND_MAPPED = (
-    "Let target.websocket.end describe the last message of an answer, or set target.websocket.greets if that message "
-    f"belongs to none. {_ADVICE_BEHIND}"
-)
+def _refuse_strays(plan: Plan, probe: probing.Probe, reply: probing.Reply) -> None:
+    """Messages of a WebSocket do not say whose they are. Raises PeerError."""
+    described, advice = plan.target.interface.mapped, []
+    if reply.before:
+        words = f"before any request the server sends {reply.before!r}, which would be taken for an answer"
+    elif reply.behind and plan.target.connection != "new":
+        words = (
+            f"behind the message that ends an answer the server sends {reply.behind!r}, which would be taken for the next "
+            "answer on that connection"
+        )
+        advice = ["--connection new gives each request a connection of its own."]
+        if described:
+            advice.insert(0, "Let target.websocket.end describe the last message of an answer.")
+    else:
+        return
+    if described and not plan.target.interface.greets:
+        advice.insert(0, "If it belongs to no answer, set target.websocket.greets.")
+    raise PeerError(f"{probe.endpoint.url}: {words}.", " ".join(advice))
 
 
 def _template_around(reply: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
