@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.engines.interface import INTERFACES
 from inferometer.engines.message_form import Mark
 from inferometer.errors import PlanError
 from inferometer.plan.parse import build
@@ -115,14 +116,27 @@ def test_what_does_not_go_together_with_it_is_refused(
 ) -> None:
     """Law: in the words of the plan's keys."""
     with pytest.raises(PlanError) as caught:
-        plan(tmp_path, {"url": "ws://h", **target})
+        plan(tmp_path, {"url": "http://h", **target})
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(("api", "none"), [("realtime", "none"), ("responses", None), ("chat", "x")])
 def test_what_asks_for_no_history_is_no_fault(api: str, none: str | None, tmp_path: Path) -> None:
     """Law: nor is a field of that name where it has no meaning."""
-    assert plan(tmp_path, {"url": "ws://h", "api": api, "extra_body": {"conversation": none}})
+    assert plan(tmp_path, {"url": "http://h", "api": api, "extra_body": {"conversation": none}})
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss", "WS", "grpc", "grpcs"])
+@pytest.mark.parametrize("api", [None, "chat", "ollama-chat", "websocket", "realtime", "vllm-grpc"])
+def test_a_scheme_fits_the_interface(api: str | None, scheme: str, tmp_path: Path) -> None:
+    """Law: of a WebSocket or of gRPC it needs one of these interfaces; it does not become HTTP silently."""
+    target = {"url": f"{scheme}://h:1", **({} if api is None else {"api": api})}
+    known = INTERFACES[api or "chat"]
+    if known.over_websocket if scheme.lower().startswith("ws") else known.grpc:
+        assert plan(tmp_path, target).target.url == f"http{'s' if scheme in ('wss', 'grpcs') else ''}://h:1"
+    else:
+        with pytest.raises(PlanError, match="which is of interfaces that --api names: "):
+            plan(tmp_path, target)
 
 
 def test_no_class_replaces_what_the_plan_decides(tmp_path: Path) -> None:

@@ -84,6 +84,11 @@ class Interface:
         """Whether a request and its answer are messages of a WebSocket."""
         return self.framing is Framing.MESSAGES
 
+    @property
+    def scheme(self) -> str | None:
+        """How its URLs may begin, beside http: with an s behind for TLS."""
+        return "grpc" if self.grpc else "ws" if self.over_websocket else None
+
 
 _SAMPLING_FIELDS = {
     "temperature": "real",

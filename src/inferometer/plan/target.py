@@ -29,9 +29,7 @@ Api = Annotated[str, AfterValidator(_registered), Field(json_schema_extra={"enum
 
 
 def _base_url(url: str) -> str:
-    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password.
-
-    The schemes of WebSockets are others of HTTP's: whether the load goes over one is the interface's to say."""
+    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password."""
     example = "for example http://localhost:8000"
     try:
         parts = urlsplit(url.strip())
@@ -40,8 +38,12 @@ def _base_url(url: str) -> str:
         raise ValueError(
             f"is not a URL (a port is a number up to 65535, an IPv6 host is in brackets): {example}"
         ) from None
-    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    scheme = parts.scheme
     if scheme not in ("http", "https"):
+        over = next((one for one in INTERFACES.values() if scheme in (one.scheme, f"{one.scheme}s")), None)
+        if over is not None:
+            names = " or ".join(one.name for one in INTERFACES.values() if one.scheme == over.scheme)
+            raise ValueError(f"begins with {scheme}://, which is of interfaces that --api names: {names}")
         raise ValueError(f"must begin with http:// or https:// (of a WebSocket ws:// or wss://), {example}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("must not hold a user name or password: use --api-key-env or --api-key-file")
@@ -441,14 +443,17 @@ class Target(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_grpc(cls, values: Any) -> Any:
-        """gRPC is spoken over HTTP/2, unless a plan says otherwise, which is a fault; its URLs may begin with grpc or grpcs."""
-        api = values.get("api") if isinstance(values, dict) else None
-        if not isinstance(api, str) or api not in INTERFACES or not INTERFACES[api].grpc:
+    def _of_its_scheme(cls, values: Any) -> Any:
+        """gRPC is spoken over HTTP/2, unless a plan says otherwise, which is a fault. URLs of gRPC and of WebSockets may begin
+        with a scheme that no other interface has."""
+        api = values.get("api", "chat") if isinstance(values, dict) else None
+        if not isinstance(api, str) or api not in INTERFACES:
             return values
-        made, url = {"http": "2"} | values, values.get("url")
-        if isinstance(url, str):
-            made["url"] = re.sub(r"^\s*grpc(s?)://", r"http\1://", url, flags=re.IGNORECASE)
+        known, made = INTERFACES[api], dict(values)
+        if known.grpc:
+            made.setdefault("http", "2")
+        if known.scheme and isinstance(url := values.get("url"), str):
+            made["url"] = re.sub(rf"^\s*{known.scheme}(s?)://", r"http\1://", url, flags=re.IGNORECASE)
         return made
 
     @field_validator("websocket")
