@@ -158,17 +158,29 @@ def test_a_refusal_is_in_the_servers_words(answer: bytes, words: str) -> None:
         assert (channel.capacity, channel.closing, channel.exchanges) == (0, True, ())
 
 
-def test_a_subprotocol_that_was_offered_may_be_chosen() -> None:
-    """Or none."""
-    for chosen in (b"", b"Sec-WebSocket-Protocol: b\r\n"):
-        channel = WebSocketChannel(
-            RequestHead("GET", "/", {"Host": "h", "Sec-WebSocket-Protocol": "a, b"}), greets=False
-        )
-        channel.opened()
-        channel.feed(
-            answer_to(written(channel), (b"Upgrade: websocket\r\n", b"Upgrade: websocket\r\n" + chosen)), 1, 0
-        )
-        assert channel.capacity == 1
+LINE = b"Sec-WebSocket-Protocol: %b\r\n"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "fault"),
+    [
+        (b"", ""),
+        (LINE % b"b", ""),
+        (LINE % b"c", "a subprotocol that was not offered: 'c'"),
+        (LINE % b"a, b", "more than one subprotocol: 'a, b'"),
+        (LINE % b"a" + LINE % b"b", "more than one subprotocol: 'a, b'"),
+    ],
+)
+def test_one_subprotocol_that_was_offered_may_be_chosen(chosen: bytes, fault: str) -> None:
+    """Or none; no two (RFC 6455, 11.3.4), each of which was offered."""
+    channel = WebSocketChannel(
+        RequestHead("GET", "/", {"Host": "h", "Sec-WebSocket-Protocol": "a, b"}), greets=False
+    )
+    channel.opened()
+    line = b"Upgrade: websocket\r\n"
+    channel.feed(answer_to(written(channel), (line, line + chosen)), 1, 0)
+    assert channel.capacity == (not fault)
+    assert channel.fault.endswith(fault)
 
 
 def test_each_message_is_stamped_by_the_read_that_completes_it() -> None:

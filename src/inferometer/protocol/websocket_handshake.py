@@ -164,6 +164,8 @@ class ClientHandshake:
         if extensions := self._value(b"sec-websocket-extensions"):
             return f"101 with an extension that was not offered: {extensions.decode('latin-1')!r}"
         chosen = self._value(_PROTOCOL)
+        if len(_tokens(chosen)) > 1:
+            return f"101 with more than one subprotocol: {chosen.decode('latin-1')[:100]!r}"
         if chosen and chosen not in self._offered:
             return f"101 with a subprotocol that was not offered: {chosen.decode('latin-1')!r}"
         return ""
