@@ -367,10 +367,14 @@ CHECKS: dict[str, Wording] = {
         "Kept connections",
         "share",
         {
-            "note": "The server closes each connection after one answer without announcing it. Once that was known, each "
-            "request was sent on a fresh connection; {value} of the requests found one that had been opened ahead of need.",
+            "note": "No connection gives more than one answer: the server closes it without announcing that or, over a "
+            "WebSocket, sends more behind the answer. Once that was known, each request was sent on a fresh connection; "
+            "{value} of the requests found one that had been opened ahead of need.",
         },
-        {"note": "Nothing is wrong with the figures. Set --connection new to state it in the plan."},
+        {
+            "note": "Set --connection new to state it in the plan. Over a WebSocket, look whether messages follow the end of "
+            "an answer: until it was known they may have been taken for the next one.",
+        },
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
     "answered_as": Wording(
