@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from peers import Script, Seen, chunked, scripted, tokens
 from test_appended_schedule import job
 
 from inferometer.drive.progress_counters import Progress
-from inferometer.drive.worker_messages import More
+from inferometer.drive.worker_messages import More, Quit
 from inferometer.drive.worker_pool import Interrupt, WorkerPool
 from inferometer.errors import MachineError
 from inferometer.journal.folder import RunFolder
@@ -86,6 +89,22 @@ def test_a_phase_against_a_server_that_hangs_can_be_stopped(tmp_path: Path) -> N
         assert len(pool.pids) == 2
     assert pool.outcome.dead == {}
     assert set(streams(folder, "worker", OUTCOME)["outcome"].to_pylist()) == {"cancelled"}
+
+
+def test_workers_whose_connections_hang_can_be_called_off(tmp_path: Path) -> None:
+    """Law: one that waits for a server which accepts connections and never shakes hands leaves when it is told to, and not an
+    hour later, when no connection has come about in time."""
+    folder = RunFolder.create(tmp_path, "t", 0)
+    schedule(folder)
+    with socket.create_server(("127.0.0.1", 0)) as silent, WorkerPool(1, folder.log) as pool:
+        one = job(folder, silent.getsockname()[1], 0, 1)
+        hanging = msgspec.structs.replace(
+            one, api="websocket", protocol="ws", connect_timeout_ns=3600 * 10**9
+        )
+        leave = threading.Timer(0.5, lambda: pool.order(Quit()))  # type: ignore[arg-type]  # what a pool says at its end
+        leave.start()
+        pool.assign([hanging])
+        leave.join()
 
 
 def test_a_worker_killed_before_it_is_ready_leaves_the_run_to_the_others(tmp_path: Path) -> None:

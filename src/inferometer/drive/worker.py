@@ -166,9 +166,11 @@ class Worker:
         if self._job.reuse:
             self._reactor.open(self._job.prepare)
         until = clock.monotonic_ns() + self._job.connect_timeout_ns
-        while self._reactor.opening and (now := clock.monotonic_ns()) < until:
+        called_off = False  # by a command, which before the start can only be to leave
+        while self._reactor.opening and not called_off and (now := clock.monotonic_ns()) < until:
             self._reactor.wait(now + TICK_NS, exact=False)
             self._reactor.expire(now)
+            called_off = self._parent_gone or bool(self._commands)
 
     # The phase.
 
