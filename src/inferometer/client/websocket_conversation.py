@@ -64,6 +64,7 @@ def converse(
     reader = frames.MessageReader(largest)
     for early in reader.feed(rest):
         stray(early)
+    listen_s = min(listen_s, left() / 4)  # of a short time most is for the answer
     _listen(sock, reader, stray, time.monotonic() + listen_s)
     if reader.fault is not None:
         raise NoConversation(f"what comes before the answer breaks RFC 6455 ({reader.fault.reason})")
