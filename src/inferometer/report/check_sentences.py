@@ -367,14 +367,10 @@ CHECKS: dict[str, Wording] = {
         "Kept connections",
         "share",
         {
-            "note": "No connection gives more than one answer: the server closes it without announcing that or, over a "
-            "WebSocket, sends more behind the answer. Once that was known, each request was sent on a fresh connection; "
-            "{value} of the requests found one that had been opened ahead of need.",
+            "note": "The server closes each connection after one answer or, over a WebSocket, sends more behind it. Then each "
+            "request had a fresh connection; {value} of the requests found one that had been opened ahead of need.",
         },
-        {
-            "note": "Set --connection new to state it in the plan. Over a WebSocket, look whether messages follow the end of "
-            "an answer: until it was known they may have been taken for the next one.",
-        },
+        {"note": "Set --connection new. Over a WebSocket, look what follows an answer's end."},
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
     "answered_as": Wording(
