@@ -107,7 +107,7 @@ class Measured:
         return self.run.tokens_s / self.run.cpu
 
 
-def settings(transports: Sequence[Transport], streams: int, *, plain: bool) -> list[Setting]:
+def settings(transports: Sequence[Transport], streams: int, *, plain: bool = False) -> list[Setting]:
     """All of these transports, HTTP/1.1 first of all, each without TLS and then with it unless all are to be `plain`."""
     few = max(1, streams // FEW)
     return [

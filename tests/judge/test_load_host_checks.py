@@ -115,7 +115,7 @@ def test_a_late_host_is_named_that_the_whole_load_hides(run: Any) -> None:
     whose[WARM : WARM + 110] = 1
     by = np.zeros(WARM + N, np.int64)
     by[WARM : WARM + 5] = 3 * MS
-    late = {
+    late: dict[str, Any] = {
         name: (lambda values: np.array(values) + by) for name in ("t_taken", "t_send", "t_submit", "t_end")
     }
     late["event_ns"] = lambda rows: [row + step for row, step in zip(rows, by, strict=True)]
