@@ -57,6 +57,8 @@ CODES = {
         "warmup",
     ),
     "round_trip",
+    "host_clocks",
+    "host_lateness",
     *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
 }
 

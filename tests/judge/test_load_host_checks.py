@@ -109,6 +109,22 @@ def test_a_clock_at_another_rate_is_named_and_no_fault(run: Any) -> None:
     assert "host-2" in worded.sentence(check)
 
 
+def test_the_host_of_the_busiest_worker_is_named(run: Any) -> None:
+    """Its second worker used 95 % of a core."""
+    beats, span = 50, 26 * 10**9
+    at = np.linspace(10**12 - MS, 10**12 + span, beats)
+    pulse = {
+        "worker": np.repeat([0, 1], beats),
+        "t_ns": np.tile(at, 2),
+        "cpu_ns": np.concatenate((np.linspace(0, 0.2 * span, beats), np.linspace(0, 0.95 * span, beats))),
+        "reads": np.ones(2 * beats),
+    }
+    whose = np.arange(WARM + N) % 2
+    check = judge(*run(more={"hosts": hosts(CLOCK, CLOCK)}, worker=whose, pulse=pulse)).check("worker_cpu")
+    assert (check.status, check.facts["host"]) == ("fail", "host-2")
+    assert "host-2" in worded.sentence(check)
+
+
 def test_a_late_host_is_named_that_the_whole_load_hides(run: Any) -> None:
     """Five of its 110 requests are late by 3 ms: P99 of all 1,200 does not show it."""
     whose = np.zeros(WARM + N, np.int64)

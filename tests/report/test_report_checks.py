@@ -12,7 +12,8 @@ from inferometer.metrics import catalogue as metrics
 from inferometer.report import check_sentences, checks
 
 WORST = {
-    "fail": "error_rate prompt_length output_length token_counts lateness receive_lag error_bound worker_cpu load_exact "
+    "fail": "host_clocks host_lateness "
+    "error_rate prompt_length output_length token_counts lateness receive_lag error_bound worker_cpu load_exact "
     "arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed answered_as",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "

@@ -327,8 +327,8 @@ def receive_lag(measurement: Measurement) -> Check:
     )
 
 
-def worker_cpu(measurement: Measurement) -> Check:
-    """CPU share of the busiest worker."""
+def worker_cpu(measurement: Measurement, record: Record) -> Check:
+    """CPU share of the busiest worker; of several hosts, whose it is."""
     shares = [share for share in measurement.instrument.cpu_fraction if share is not None]
     if not shares:
         return Check("worker_cpu", "na", None, WORKER_CPU)
@@ -338,6 +338,9 @@ def worker_cpu(measurement: Measurement) -> Check:
         "each_share": list(seen.cpu_fraction),
         "waited_share": [share for share in seen.run_delay_fraction if share is not None],
     }
+    busiest = np.array([seen.cpu_fraction.index(max(shares))])
+    if host := next((one.name for one in record.hosts if one.of(busiest).any()), None):
+        facts["host"] = host
     return Check("worker_cpu", _within(max(shares), WORKER_CPU), max(shares), WORKER_CPU, facts=facts)
 
 

@@ -155,7 +155,7 @@ CHECKS = (
                ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated="client"),
     CheckEntry("error_bound", lambda run: error_bound(run.plan, run.measurement),
                ("ms", "share"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated="client"),
-    CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement),
+    CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement, run.record),
                ("share",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("own_cpu", lambda run: checks.own_cpu(run.measurement),
                ("share",), LimitSource.METHOD, simulated=False),

@@ -250,6 +250,7 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Use more workers (--workers), each on its own core."},
         {
+            ("host",): "It is one of {host}.",
             ("each_share",): "Each worker: {each_share}.",
             ("waited_share",): "Ready to run but without a core: {waited_share}.",
         },
