@@ -105,7 +105,7 @@ PLANS = {
         ("reset:after=0,share=0.2,skip=1", "hang:after=0,share=0.25,skip=1", "drop:share=0.3,skip=6"),
         (*FRESH, "--timeout", PATIENCE),
     ),
-    "refused": Plan(("refuse:after=12",), ("--requests", "20", "--concurrency", "1", "--connection", "new")),
+    "refused": Plan(("refuse:after=24",), ("--requests", "20", "--concurrency", "1", "--connection", "new")),
     "counting too few": Plan(("wrong-usage:by=-2,skip=1",)),
     "several a time": Plan(("tokens-per-event=3",)),
     "several a step": Plan(

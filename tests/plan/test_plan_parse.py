@@ -103,6 +103,8 @@ def test_every_flag_reaches_its_key() -> None:
         "--count-template": "no",
         "--slo": ["ttft_p99<500ms", "success_rate>99%"],
         "--workers": "2",
+        "--hosts": "4",
+        "--subtract-rtt": True,
         "--host-telemetry": True,
         "--host-telemetry-interval": "500ms",
         "--power": ["auto", "command:echo 7"],
