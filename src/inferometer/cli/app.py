@@ -160,6 +160,6 @@ def _show(wrong: click.ClickException) -> None:
 
 
 def _notes(wrong: BaseException) -> list[str]:
-    """What was added on the way up: how to go on."""
+    """What was added on the way up: how to go on. click raises an Abort from a KeyboardInterrupt, which has it then."""
     notes: list[str] = getattr(wrong, "__notes__", [])
-    return notes
+    return notes if notes or wrong.__cause__ is None else _notes(wrong.__cause__)
