@@ -10,7 +10,7 @@ import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.indexing import remembered
-from inferometer.cli.run import outputs
+from inferometer.cli.run import joining_options, outputs
 
 EXAMPLES = (
     "inferometer rerun runs/20260102T030405Z-test",
@@ -24,7 +24,16 @@ sent beyond the reference engine is listed first, and done only with --trust.
 """
 
 
-def _rerun(report: Path, trust: bool, out: Path, index: str | None, as_json: bool, quiet: bool) -> int:
+def _rerun(
+    report: Path,
+    trust: bool,
+    cluster: str | None,
+    listen: str | None,
+    out: Path,
+    index: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     from inferometer.errors import RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
@@ -62,10 +71,13 @@ def _rerun(report: Path, trust: bool, out: Path, index: str | None, as_json: boo
         remembered(index, out, [simulated.folder])
         return code
     check_outside(found, os.environ)
+    from inferometer.cluster.opening import load_hosts
     from inferometer.run.conduct import conduct
     from inferometer.studies.certificate import cited_certificate
 
-    result = conduct(found, out, Screen(quiet=quiet), certificate=cited_certificate(found))
+    screen = Screen(quiet=quiet)
+    with load_hosts(found, cluster, listen, screen.note, os.environ) as hosts:
+        result = conduct(found, out, screen, certificate=cited_certificate(found), hosts=hosts)
     code = show(result, as_json=as_json)
     remembered(index, out, [result.folder])
     return code
@@ -83,6 +95,7 @@ command = Command(
             is_flag=True,
             help="Read the files, run the commands, contact the servers and send the keys that the report names.",
         ),
+        *joining_options(),
         *outputs(),
     ],
 )

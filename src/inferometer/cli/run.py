@@ -45,7 +45,7 @@ def outputs() -> list[click.Parameter]:
     ]
 
 
-def host_options() -> list[click.Parameter]:
+def joining_options() -> list[click.Parameter]:
     """How load hosts come to a run (docs/load-hosts.md)."""
     return [
         GroupedOption(
@@ -59,7 +59,6 @@ def host_options() -> list[click.Parameter]:
             metavar="HOST:PORT",
             help="Where load hosts join, by TCP, and by UDP for their clocks. Default: all addresses, a free port.",
         ),
-        GroupedOption(["--workers-per-host"], metavar="N", help="Another name of --workers, for load hosts."),
     ]
 
 
@@ -102,7 +101,8 @@ command = Lists(
     params=[
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
         *(option(flag) for flag in FLAGS),
-        *host_options(),
+        *joining_options(),
+        GroupedOption(["--workers-per-host"], metavar="N", help="Another name of --workers, for load hosts."),
         *outputs(),
     ],
 )

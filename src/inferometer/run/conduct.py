@@ -30,6 +30,7 @@ from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import Job
 from inferometer.drive.worker_pool import WorkerPool
+from inferometer.errors import PlanError, Problem
 from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
@@ -81,6 +82,9 @@ def conduct(
     `certificate`: what the run cites of the instrument's calibration (studies/certificate.py), now and for good: later, or on
     another machine, another one would be found.
     """
+    if hosts is None and plan.instrument.hosts is not None:
+        words = "load hosts send what `inferometer run` and `inferometer rerun` measure, and nothing else yet: leave it out"
+        raise PlanError([Problem("--hosts", words)])
     started = time.time_ns()
     key = read_key(plan.target, os.environ)
     folder = RunFolder.create(out, plan.name, started)
