@@ -140,3 +140,11 @@ def test_a_late_host_is_named_that_the_whole_load_hides(run: Any) -> None:
     check = verdict.check("host_lateness")
     assert (check.status, check.facts["worst"]) == ("fail", "host-2")
     assert verdict.status == "INVALID"
+
+
+def test_a_clock_that_was_not_compared_to_the_end_is_not_trusted(run: Any) -> None:
+    """However well it was known before: in that time it could have been set, or the machine suspended."""
+    for blind_s, status in ((3.0, "pass"), (40.0, "fail")):
+        check = found(run, hosts(CLOCK, clock(uncompared_s=blind_s)))["host_clocks"]
+        assert check.status == status
+        assert ("host-2" in worded.sentence(check)) == (status == "fail")

@@ -19,6 +19,8 @@ from inferometer.units import NS_PER_MS
 
 DRIFT_PPM = 200.0
 """Crystals are within 100 ppm, and NTP slews by up to 500: a clock that runs further off is named."""
+UNCOMPARED_S = 10.0
+"""Probes come each second, and the last of them while the load drains: a host without any for so long is not compared."""
 LEAST_SENT = 100
 """Requests of a host for its P99."""
 
@@ -38,11 +40,11 @@ def host_clocks(measurement: Measurement, record: Record) -> Check:
     stepped = [one for one, clock in known if clock.stepped]
     unknown = [one.name for one in record.hosts if one.clock is None]
     fast = [one for one, clock in known if abs(clock.drift_ppm) > DRIFT_PPM]
-    facts |= {
-        key: names for key, names in (("stepped", stepped), ("unknown", unknown), ("fast", fast)) if names
-    }
+    blind = [one for one, clock in known if clock.uncompared_s > UNCOMPARED_S]
+    named = (("stepped", stepped), ("unknown", unknown), ("fast", fast), ("uncompared", blind))
+    facts |= {key: names for key, names in named if names}
     bound = worst.bound_ns / NS_PER_MS
-    held = bound <= limit and not stepped and not unknown
+    held = bound <= limit and not stepped and not unknown and not blind
     return Check("host_clocks", "pass" if held else "fail", bound, limit, "ms", facts)
 
 

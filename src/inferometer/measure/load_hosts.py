@@ -18,12 +18,13 @@ class HostClock:
 
     offset_ns      what the conductor's showed beyond it when the measurement began
     drift_ppm      by how much the conductor's runs faster
-    bound_ns       how wrong any instant of the host may be on the conductor's clock: half the least round trip and the residual
-    of
-                   the fit; half the round trip is also the most that unequal ways there and back can do
+    bound_ns       how wrong any instant of the load may be on the conductor's clock: half the least round trip and the residual
+                   of the fit; half the round trip is also the most that unequal ways there and back can do. Before the first
+                   probe and after the last it grows by what is not known of the drift
     round_trip_ns  the least of all probes
     probes         how many there were
     stepped        no straight line fits the probes: the clock was set, or the machine was suspended
+    uncompared_s   for how long the load had begun before the first probe, or went on after the last
     """
 
     offset_ns: int
@@ -32,6 +33,7 @@ class HostClock:
     round_trip_ns: int
     probes: int
     stepped: bool
+    uncompared_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ CLOCKS = {
             "na": "One machine sent the load.",
         },
         {
-            "fail": "Give the hosts a shorter or quieter way to the conductor, keep their clocks from being set, then "
-            "run again."
+            "fail": "Give the hosts a shorter or quieter way to the conductor, which stays open to UDP, keep their clocks from "
+            "being set, then run again."
         },
         {
             (
@@ -43,6 +43,9 @@ CLOCKS = {
             ): "Least certain: {worst}, whose shortest round trip of {probes} took {round_trip_ms} ms.",
             ("stepped",): "Set, or suspended, during the run: {stepped}.",
             ("unknown",): "Never compared: {unknown}.",
+            (
+                "uncompared",
+            ): "Not compared for a part of the load, in which it could have been set: {uncompared}.",
             ("fast", "drift_ppm"): "At another rate than the conductor's: {fast}.",
         },
     ),
