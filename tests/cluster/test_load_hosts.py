@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -192,6 +193,9 @@ def test_hosts_that_lose_their_conductor_stop_and_hand_over_to_recover(server: s
         os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait(timeout=30)
         folder = only(run.out)
+        here = [*COMMAND, "recover", str(folder)]
+        alone = subprocess.run(here, capture_output=True, text=True, timeout=120, check=False)
+        assert "--listen" in alone.stderr + alone.stdout, "what the hosts hold can still be fetched after it"
         again = subprocess.Popen(
             [*COMMAND, "recover", str(folder), "--listen", run.address],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, TOKEN_VARIABLE: run.token},
@@ -202,3 +206,78 @@ def test_hosts_that_lose_their_conductor_stop_and_hand_over_to_recover(server: s
     record = read_table(RunFolder.open(folder).record, RECORD)
     assert set(record.column("worker").to_pylist()) == {0, 1}
     assert summary["verdict"]["status"] != "VALID"
+
+
+class Cut:
+    """A way for TCP to a conductor, which can be cut: what goes over it is lost, and who joins again comes through."""
+
+    def __init__(self, to: str) -> None:
+        host, port = to.rsplit(":", 1)
+        self._to = host, int(port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                here = self._listener.accept()[0]
+                there = socket.create_connection(self._to)
+                self._open += [here, there]
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _carry(one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        """Break what goes over it now."""
+        broken, self._open = self._open, []
+        for one in broken:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let nobody through any more."""
+        self._listener.close()
+        self.cut()
+
+
+@pytest.mark.parametrize("flags", [LOADS["open"], LOADS["closed"]], ids=["open", "closed"])
+def test_a_host_that_comes_back_hands_over_and_sends_no_more(
+    server: str, tmp_path: Path, flags: Sequence[str]
+) -> None:
+    """Its connection breaks while the load runs, and it joins again at once."""
+    with conducted(server, tmp_path, 2, *flags, "--output-tokens", "40") as run:
+        run.host(tmp_path, "stays")
+        direct, cut = run.address, Cut(run.address)
+        run.address = cut.address
+        goes = run.host(tmp_path, "goes")
+        run.awaited("goes has joined")
+        run.awaited("stays has joined")
+        until = time.monotonic() + 60
+        streams = (tmp_path / "goes").glob
+        while time.monotonic() < until and not any(
+            path.stat().st_size > 20_000 for path in streams("*/*/journal/worker-*.arrows")
+        ):
+            time.sleep(0.05)
+        cut.cut()
+        code, summary = run.end()
+        run.address = direct
+        assert goes.wait(timeout=60) == 0, goes.stderr and goes.stderr.read()
+        cut.close()
+    assert code == 3
+    (lost,) = [one for one in summary["instrument"]["hosts"] if one["lost"]]
+    assert lost["name"] == "goes"
+    folder = RunFolder.open(only(run.out))
+    record = read_table(folder.record, RECORD).to_pylist()
+    mine = [one for one in record if one["worker"] == lost["first"] and one["phase"] == Phase.MEASURE]
+    assert mine, "what it measured is in the record"
+    assert not folder.fetched.exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import queue
+import re
 import secrets
 import socket
 import ssl
@@ -28,6 +29,8 @@ from inferometer.errors import PeerError, PlanError, Problem
 HANDSHAKE_S = 10.0
 """From a connection to the message that shows the token."""
 BACKLOG = 256
+NAME = re.compile("[A-Za-z0-9_-]{1,40}")
+"""Of a load host: it stands in reports and on terminals."""
 AT_ONCE = 64
 """Connections that have not yet shown the token."""
 SHORT_OF_FILES_S = RETRY_S = 0.5
@@ -139,12 +142,7 @@ def join(address: str, token: JoinToken, hello: Hello, patience_s: float) -> tup
 
     Raises PlanError where it refuses the token or the version, and PeerError where nobody is there or it is somebody else.
     """
-    host, port = split(address, "--join")
-    sock = _connected(host, port, time.monotonic() + patience_s)
-    link: ConductorLink = Link(
-        sock, TlsLayer(_pinned(), "conductor"), msgspec.msgpack.Decoder(ToHost), address
-    )
-    link.handshake(HANDSHAKE_S)
+    link = _in_session(address, time.monotonic() + patience_s)
     if not token.is_of(link.peer_certificate or b""):
         link.close()
         raise PlanError([Problem("--join", f"the token is not of the conductor at {address}")])
@@ -167,6 +165,8 @@ def why_not(hello: Hello, version: str) -> str | None:
     """Why a host that has the token cannot take part; None: it can."""
     if hello.protocol != PROTOCOL or hello.version != version:
         return f"it is inferometer {hello.version}, the conductor is {version}: install the same on both"
+    if hello.name is not None and NAME.fullmatch(hello.name) is None:
+        return "its name must be of letters, digits, - and _"
     return None
 
 
@@ -190,6 +190,22 @@ def _connected(host: str, port: int, until: float) -> socket.socket:
                     f"{host}:{port}: no conductor is there ({cause.strerror or cause}). It listens while it waits for its "
                     "hosts, and while a load runs"
                 ) from cause
+        time.sleep(RETRY_S)
+
+
+def _in_session(address: str, until: float) -> ConductorLink:
+    """A link whose TLS session stands. A conductor that strangers keep busy lets a host wait, and may hear it the next time."""
+    host, port = split(address, "--join")
+    while True:
+        sock = _connected(host, port, until)
+        tls = TlsLayer(_pinned(), "conductor")
+        link: ConductorLink = Link(sock, tls, msgspec.msgpack.Decoder(ToHost), address)
+        try:
+            link.handshake(HANDSHAKE_S)
+            return link
+        except LinkLost as cause:
+            if not isinstance(cause.__cause__, TimeoutError) or time.monotonic() > until:
+                raise
         time.sleep(RETRY_S)
 
 

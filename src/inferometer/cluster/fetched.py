@@ -5,7 +5,8 @@
     journal/fetched/K/clock.jsonl       the comparisons of its clock with the conductor's
     journal/worker-3.arrows             the same rows on the conductor's clock: from here on a stream of any run
 
-What has arrived is on disk: should the conductor be killed, `recover` goes on from there.
+What has arrived is on disk: should the conductor be killed, `recover` goes on from there. The folder stays until all is
+here and sealed: what a host still holds is put to what it has sent.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from inferometer.cluster.messages import StreamPart
 from inferometer.errors import RecordError
 from inferometer.journal.documents import not_elsewhere
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schema import OUTCOME
+from inferometer.journal.schema import OUTCOME, PULSE
 from inferometer.journal.seal import read_stream
 from inferometer.measure.load_hosts import HostClock, LoadHost
 
-CLOCK = "clock.jsonl"
-STREAM = re.compile(r"(worker|pulse)-[0-9]{1,5}\.arrows")
+CLOCK, WHOLE = "clock.jsonl", "whole"
+"""In a host's folder: the comparisons of its clock; there once it has sent all."""
+STREAM = re.compile(r"(worker|pulse)-([0-9]{1,5})\.arrows")
 
 
 class Fetched:
@@ -42,7 +44,6 @@ class Fetched:
 
     def __init__(self, folder: RunFolder, hosts: int) -> None:
         self._journal, self._root, self._list = folder.journal, folder.fetched, folder.fetched_hosts
-        self._whole: set[int] = set()
         for number in range(hosts):
             self._of(number).mkdir(parents=True, exist_ok=True)
 
@@ -72,22 +73,28 @@ class Fetched:
 
     def complete(self, host: int) -> None:
         """All streams of a host are here."""
-        self._whole.add(host)
+        (self._of(host) / WHOLE).touch()
 
     def whole(self, host: int) -> bool:
         """Whether they are."""
-        return host in self._whole
+        return (self._of(host) / WHOLE).is_file()
 
     def outcomes(self) -> pa.Table:
         """What has become of the requests that have ended, each on its host's own clock."""
         paths = sorted(self._root.glob("*/worker-*.arrows"))
         return pa.concat_tables([read_stream(path, OUTCOME) for path in paths] or [OUTCOME.empty_table()])
 
-    def merge(self, clocks: Mapping[int, ClockFit | None]) -> None:
-        """Put all that is here on the conductor's clock, in the journal itself."""
+    def merge(self, clocks: Mapping[int, ClockFit | None]) -> dict[int, str]:
+        """Put all that is here on the conductor's clock, in the journal itself. Of hosts whose streams are damaged: why; what
+        they sent stays as it is, and the others' is of use without it."""
+        damaged = {}
         for number, clock in clocks.items():
-            merge_host(self._of(number), self._journal, clock)
-        shutil.rmtree(self._root)
+            try:
+                merge_host(self._of(number), self._journal, clock)
+            except RecordError as cause:
+                damaged[number] = str(cause)
+                (self._of(number) / WHOLE).unlink(missing_ok=True)
+        return damaged
 
 
 def merge_host(fetched: Path, journal: Path, clock: ClockFit | None) -> None:
@@ -102,15 +109,26 @@ def _offsets(clock: ClockFit, at: NDArray[np.int64]) -> NDArray[np.int64]:
     return clock.conductor_times(at) - at
 
 
-def merge_left(folder: RunFolder) -> bool:
-    """Go on from what a conductor that was killed had fetched; whether there was any."""
+def merge_left(folder: RunFolder) -> None:
+    """Go on from what has been fetched, by a conductor that was killed or after one."""
+    hosts = range(len(known_hosts(folder)))
+    Fetched(folder, len(hosts)).merge(
+        {number: clock_of(folder.fetched / str(number) / CLOCK) for number in hosts}
+    )
+
+
+def not_fetched(folder: RunFolder) -> list[str]:
+    """The hosts that may still hold something of a run, by their names."""
     root = folder.fetched
-    if not root.is_dir():
-        return False
-    for number in range(len(known_hosts(folder))):
-        merge_host(root / str(number), folder.journal, clock_of(root / str(number) / CLOCK))
-    shutil.rmtree(root)
-    return True
+    return [one.name for at, one in enumerate(known_hosts(folder)) if not (root / str(at) / WHOLE).is_file()]
+
+
+def remove(folder: RunFolder) -> None:
+    """Remove what has been fetched, once it is sealed."""
+    listed = not_elsewhere(folder.fetched_hosts, folder.path)
+    listed.unlink(missing_ok=True)  # first: without it the rest is nothing
+    if folder.fetched.is_dir():
+        shutil.rmtree(folder.fetched)
 
 
 def known_hosts(folder: RunFolder) -> tuple[LoadHost, ...]:
@@ -124,29 +142,43 @@ def known_hosts(folder: RunFolder) -> tuple[LoadHost, ...]:
         raise RecordError(f"{path}: is damaged ({cause})") from cause
 
 
-def hosts_of(folder: RunFolder) -> tuple[LoadHost, ...]:
-    """The hosts of a run that was cut short, with what is known of their clocks."""
-    return tuple(
-        replace(one, clock=host_clock(folder, number)) for number, one in enumerate(known_hosts(folder))
-    )
+def hosts_of(folder: RunFolder, stated: tuple[LoadHost, ...]) -> tuple[LoadHost, ...]:
+    """The hosts of a run of which not all is merged, with what is known of their clocks by now. `stated`: as its facts have
+    them; none before its conductor wrote them."""
+    known = known_hosts(folder)
+    if len(stated) == len(known):
+        known = stated
+    return tuple(replace(one, clock=host_clock(folder, number)) for number, one in enumerate(known))
 
 
 def host_clock(folder: RunFolder, number: int) -> HostClock | None:
-    """What is known of a host's clock from the comparisons on disk."""
-    probes = _probes(folder.fetched / str(number) / CLOCK)
-    return described(probes, probes[0].host_ns) if probes else None
+    """What is known of a host's clock, while its workers lived, from the comparisons on disk."""
+    fetched = folder.fetched / str(number)
+    probes = _probes(fetched / CLOCK)
+    if not probes:
+        return None
+    lived = [read_stream(path, PULSE).column("t_ns").to_numpy() for path in fetched.glob("pulse-*.arrows")]
+    lived = [times for times in lived if len(times)] or [np.array([probes[0].host_ns])]
+    return described(probes, int(min(times[0] for times in lived)), int(max(times[-1] for times in lived)))
 
 
-def described(probes: Sequence[ClockProbe], at_host_ns: int) -> HostClock:
-    """A host's clock, with its offset at an instant of its own, from one comparison or more."""
+def number_of(stream: str) -> int | None:
+    """Of the worker that wrote a stream of this name; None: it is no stream's."""
+    found = STREAM.fullmatch(stream)
+    return None if found is None else int(found[2])
+
+
+def described(probes: Sequence[ClockProbe], from_ns: int, until_ns: int) -> HostClock:
+    """A host's clock between two instants of its own, from one comparison or more; with its offset at the first."""
     fitted = fit(probes)
     return HostClock(
-        offset_ns=fitted.conductor_ns(at_host_ns) - at_host_ns,
+        offset_ns=fitted.conductor_ns(from_ns) - from_ns,
         drift_ppm=fitted.drift * 1e6,
-        bound_ns=fitted.bound_ns,
+        bound_ns=max(fitted.bound_at(from_ns), fitted.bound_at(until_ns)),
         round_trip_ns=min(one.round_trip_ns for one in probes),
         probes=len(probes),
         stepped=fitted.stepped,
+        uncompared_s=max(fitted.first_ns - from_ns, until_ns - fitted.last_ns, 0) / 1e9,
     )
 
 

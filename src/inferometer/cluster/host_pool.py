@@ -11,7 +11,7 @@ A lost host is so many lost workers: the others go on, and the run says so. What
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from inferometer.cluster.conductor import BEAT_S, SLICE_S, LoadHosts
-from inferometer.cluster.fetched import Fetched, described
+from inferometer.cluster.fetched import Fetched, described, number_of
 from inferometer.cluster.member import Member
 from inferometer.cluster.messages import (
     APPENDED,
@@ -45,7 +45,7 @@ from inferometer.cluster.messages import (
 from inferometer.cluster.schedule_share import appended, needed, packed, send_file, send_share
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive import clock
-from inferometer.drive.progress_counters import Progress
+from inferometer.drive.progress_counters import FIELDS, Progress
 from inferometer.drive.worker_messages import Go, Job, More, Stop
 from inferometer.drive.worker_pool import (
     HANG_S,
@@ -90,8 +90,8 @@ class HostPool:
         """`again`: the measurement goes through its requests over and over. Raises PeerError if a host does not come."""
         self._hosts, self._folder, self._note, self._again = hosts, folder, note, again
         self._run = folder.path.name
-        self._phase, self._measured_ns = int(Phase.WARMUP), clock.monotonic_ns()
-        self._phase, self._measured_ns = int(Phase.WARMUP), clock.monotonic_ns()
+        self._phase = int(Phase.WARMUP)
+        self._measured_ns = self._ended_ns = clock.monotonic_ns()
         hosts.gather()
         self.members: tuple[Member, ...] = tuple(hosts.alive)
         for member in self.members:
@@ -99,7 +99,7 @@ class HostPool:
         self._fetched = Fetched(folder, len(self.members))
         self._announced: More | None = None
         self._sent_on = 0
-        self._assigned = False
+        self._assigned = self._begun = False
         self.outcome = Outcome()
         for at, member in enumerate(self.members):
             member.send(Begin(self._run, at * hosts.workers, hosts.workers, transport))
@@ -112,6 +112,11 @@ class HostPool:
     def pids(self) -> list[int]:
         """Of none: they are on other machines."""
         return []
+
+    @property
+    def _parts(self) -> list[Member]:
+        """Those that still send."""
+        return [member for member in self.members if member.takes_part]
 
     # The phases of a run.
 
@@ -130,8 +135,9 @@ class HostPool:
         patience_s = START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9
         ready = self._gather(HostReady, patience_s)
         for member in self.members:
-            if member.lost is not None:
-                raise PeerError(f"{member.name} was lost before the load began: {member.lost}")
+            if not member.takes_part:
+                why = member.lost_in_run or member.lost
+                raise PeerError(f"{member.name} was lost before the load began: {why}")
         if len(ready) < len(self.members):
             late = sorted({one.name for one in self.members} - {one.name for one, _ in ready})
             raise InstrumentError(f"{', '.join(late)}: the workers were not ready within {patience_s:.0f} s")
@@ -149,10 +155,10 @@ class HostPool:
     ) -> int:
         """As WorkerPool.begin; the start is on this machine's clock, and each host is told when that is on its own."""
         self._fetched.begun(self.hosts())
-        self._phase = phase
+        self._phase, self._begun = phase, True
         ahead_ns = START_NS if phase == Phase.MEASURE else SHORT_START_NS
-        self._measured_ns = start_ns = clock.monotonic_ns() + max(ahead_ns, lead_ns(rows))
-        for member in self.members:
+        self._measured_ns = self._ended_ns = start_ns = clock.monotonic_ns() + max(ahead_ns, lead_ns(rows))
+        for member in self._parts:
             member.arrived = member.gathered = False
             fitted = member.clock
             if fitted is None:
@@ -180,9 +186,10 @@ class HostPool:
                 self.outcome.single_use |= done.single_use
                 self.outcome.stamped += done.stamped
                 self.outcome.unstamped += done.unstamped
+        self._ended_ns = clock.monotonic_ns()
         watch(phase, self.progress())
         if phase != Phase.MEASURE:
-            self._fetch(self._hosts.alive, final=False)
+            self._fetch(self._parts, final=False)
 
     def stop(self, drain_ns: int) -> None:
         """As WorkerPool.stop."""
@@ -218,7 +225,7 @@ class HostPool:
             first=at * each,
             workers=each,
             environment=member.environment,
-            clock=_clock(member, self._measured_ns),
+            clock=_clock(member, self._measured_ns, self._ended_ns),
             lost=member.lost_in_run,
             clock_state=member.clock_state,
             certificate=None if cited is None else cited.id,
@@ -228,12 +235,16 @@ class HostPool:
 
     def __exit__(self, *exc: object) -> None:
         """Fetch the journals, from lost hosts too if they come back soon, and put them on this machine's clock."""
-        if not self._assigned:
+        if not self._begun:  # nothing was sent
             return
         self._fetch(self._hosts.alive, final=True)
         self._await_lost()
         self._record_lost(lambda member: not self._fetched.whole(member.number))
-        self._fetched.merge({member.number: member.clock for member in self.members})
+        damaged = self._fetched.merge({member.number: member.clock for member in self.members})
+        for member in self.members:
+            if why := damaged.get(member.number):
+                member.lost_in_run = member.lost_in_run or f"what it measured cannot be read: {why}"
+        self._record_lost(lambda member: member.number in damaged)
         for member in self._hosts.alive:
             if self._fetched.whole(member.number):
                 member.send(Kept(self._run))
@@ -247,10 +258,9 @@ class HostPool:
         watch: Callable[[], None] = lambda: None,
         interrupt: Interrupt | None = None,
         work: Work = lambda: False,
-        members: Iterable[Member] | None = None,
     ) -> list[tuple[Member, FromHost]]:
-        """One message of this kind from every host that lives."""
-        waiting = {one.number for one in (self.members if members is None else members) if one.lost is None}
+        """One message of this kind from every host that takes part."""
+        waiting = {one.number for one in self._parts}
         found: list[tuple[Member, FromHost]] = []
         busy, beat_ns = False, 0
         deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
@@ -263,9 +273,10 @@ class HostPool:
             now = clock.monotonic_ns()
             if now - beat_ns > BEAT_S * 1e9:
                 beat_ns = now
-                self._tell(Beat())
+                for member in self._hosts.alive:
+                    member.send(Beat())
             self._look_after(now, phase_runs=deadline is None)
-            waiting -= {one.number for one in self.members if one.lost is not None}
+            waiting &= {one.number for one in self._parts}
             watch()
             busy = bool(waiting) and work()
             if interrupt is not None and (drain := interrupt.new_drain_ns()) is not None:
@@ -275,7 +286,9 @@ class HostPool:
 
     def _take(self, member: Member, message: FromHost) -> None:
         match message:
-            case Live():
+            case Live() if not self._possible(message):
+                member.lose("it says what no load host of this run can say")
+            case Live() if member.takes_part:  # what one that came back had counted before stands
                 member.counters, member.arrived = message.counters, message.arrived
             case Probes():
                 member.probes += message.probes
@@ -284,7 +297,7 @@ class HostPool:
                 member.certificate = message.certificate
             case Network():
                 member.trips[message.behind] = message.trips
-            case WorkerGone():
+            case WorkerGone() if self._own(member, message.worker):
                 self.outcome.dead.setdefault(
                     message.worker,
                     Death(
@@ -292,22 +305,31 @@ class HostPool:
                         message.reason and f"{member.name}: {message.reason}", message.shortage,
                     ),
                 )  # fmt: skip
-            case StreamPart():
+            case StreamPart() if message.run == self._run and self._own(member, number_of(message.name)):
                 self._fetched.add(member.number, message)
+            case StreamPart() | WorkerGone():
+                member.lose("it speaks of workers that are not its own")
             case StreamsSent():
                 if message.final and message.run == self._run:
                     self._fetched.complete(member.number)
             case Refused():
                 self._refused(member, message)
 
+    def _own(self, member: Member, worker: int | None) -> bool:
+        """Whether a worker of this number is one of a host's."""
+        return worker is not None and worker // self._hosts.workers == member.number
+
+    def _possible(self, live: Live) -> bool:
+        """Whether these are counters of a host's workers: none has them before its jobs."""
+        return len(live.counters) in (0, self._hosts.workers) and all(
+            len(row) == FIELDS and min(row) >= 0 for row in live.counters
+        )
+
     def _refused(self, member: Member, message: Refused) -> None:
         member.lose(message.reason)
-        if not self._phase_began():
+        if not self._begun:
             said = f"{member.name}: {message.reason}"
             raise InstrumentError(said) if message.shortage is None else MachineError(said, message.shortage)
-
-    def _phase_began(self) -> bool:
-        return any(member.counters for member in self.members)
 
     def _look_after(self, now: int, *, phase_runs: bool) -> None:
         """Lose hosts that are silent; tell those whose own requests have ended that the others' have too."""
@@ -315,10 +337,11 @@ class HostPool:
             silent_s = (now - member.heard_ns) / 1e9
             if phase_runs and member.lost is None and silent_s > SILENT_S:
                 member.lose(f"it has said nothing for {silent_s:.0f} s")
-        self._record_lost(lambda member: member.lost is not None)
-        for member in self.members:
-            others = (one for one in self.members if one is not member and one.lost is None)
-            if not member.gathered and member.lost is None and all(one.arrived for one in others):
+        self._record_lost(lambda member: not member.takes_part)
+        parts = self._parts
+        for member in parts:
+            others = (one for one in parts if one is not member)
+            if not member.gathered and all(one.arrived for one in others):
                 member.gathered = True
                 member.send(Gathered())
 
@@ -337,7 +360,7 @@ class HostPool:
     # What hosts are given, and what is fetched from them.
 
     def _tell(self, message: object) -> None:
-        for member in self.members:
+        for member in self._parts:
             member.send(message)
 
     def _compared(self) -> None:
@@ -376,17 +399,20 @@ class HostPool:
         self._gather_streams(mine)
 
     def _gather_streams(self, members: Sequence[Member]) -> None:
-        # A host that sends is heard all the while; one that is silent is given up.
+        # A host that is silent is given up, and so is one that says that it lives and sends nothing.
         waiting = {one.number for one in members if one.lost is None}
+        sent_ns = dict.fromkeys(waiting, time.monotonic_ns())
         while waiting:
             for member, message in self._hosts.heard(SLICE_S):
                 self._take(member, message)
                 if isinstance(message, StreamsSent):
                     waiting.discard(member.number)
+                if not isinstance(message, Live | Probes):
+                    sent_ns[member.number] = time.monotonic_ns()
             now = time.monotonic_ns()
             for member in members:
-                if member.lost is None and now - member.heard_ns > HANG_S * 1e9:
-                    member.lose(f"it has sent nothing for {HANG_S:.0f} s")
+                if member.number in waiting and now - sent_ns[member.number] > HANG_S * 1e9:
+                    member.lose(f"it has sent nothing of its journal for {HANG_S:.0f} s")
             waiting -= {one.number for one in members if one.lost is not None}
 
     def _await_lost(self) -> None:
@@ -414,10 +440,14 @@ def _certified(lookup: CertificateLookup) -> float:
     return lookup.certificate.limits.token_events_s.per_worker
 
 
-def _clock(member: Member, at_ns: int) -> HostClock | None:
-    """Of a member, with its offset at an instant of the conductor's."""
+def _clock(member: Member, from_ns: int, until_ns: int) -> HostClock | None:
+    """Of a member, between two instants of the conductor's; of one that was lost, as far as it was there."""
     fitted = member.clock
-    return None if fitted is None else described(member.probes, fitted.host_ns(at_ns))
+    if fitted is None:
+        return None
+    begun = fitted.host_ns(from_ns)
+    ended = fitted.last_ns if member.lost_in_run is not None else fitted.host_ns(until_ns)
+    return described(member.probes, begun, max(begun, ended))
 
 
 def _authority(job: Job) -> str | None:

@@ -81,7 +81,10 @@ class Link(Generic[M]):
         return self._tls.peer_certificate
 
     def send(self, message: object, patience_s: float = PATIENCE_S) -> None:
-        """Hand one message to the kernel. Raises LinkLost."""
+        """Hand one message to the kernel. Raises LinkLost, also where the connection has ended and what it brought before is
+        still to be received."""
+        if not self.open:
+            raise LinkLost(f"{self.name}: the connection was lost ({self._reason})")
         data = self._encoder.encode(message)
         try:
             sealed = self._tls.encrypt(_LENGTH.pack(len(data)) + data)

@@ -51,7 +51,7 @@ from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.progress_counters import COUNTERS
 from inferometer.drive.worker_messages import Go, Job, More, Stop
 from inferometer.drive.worker_pool import Interrupt, WorkerPool
-from inferometer.errors import InferometerError, MachineError, PeerError
+from inferometer.errors import InferometerError, PeerError, in_words, shortage_of
 from inferometer.journal import hold
 from inferometer.measure.load_hosts import HostTrips
 from inferometer.telemetry.host import environment, hot_path
@@ -61,6 +61,10 @@ SLICE_S = 0.25
 LIVE_S = 1.0
 """How often a host says that it lives while no phase runs; while one does, each time that its counters are looked at."""
 HANDSHAKES, HANDSHAKE_S = 10, 2.0
+NAME = "host"
+"""In the folder of a run: what the host was called in it."""
+LAST_PROBE_S = 2.5
+"""A burst of probes begins each second, and takes less than another one."""
 SILENT_S = 3.0
 """Neither a word nor an answer about clocks for so long: the conductor is gone, or the way to it."""
 
@@ -85,33 +89,36 @@ class _Run:
 
 
 class LoadHost:
-    """The host's side of a link. `root`: where it keeps a folder for each run."""
+    """The host's side of a link. `root`: where it keeps a folder for each run. `name`: what the conductor calls it."""
 
     def __init__(
-        self, link: ConductorLink, prober: ClockProber, root: Path, note: Callable[[str], None]
+        self, link: ConductorLink, prober: ClockProber, root: Path, name: str, note: Callable[[str], None]
     ) -> None:
-        self._link, self._prober, self._root, self._note = link, prober, root, note
+        self._link, self._prober, self._root, self._name, self._note = link, prober, root, name, note
+        self._later: list[SendStreams] = []
         self._run: _Run | None = None
         self._last_live_ns = 0
         self._heard_ns = time.monotonic_ns()
 
     def serve(self) -> None:
-        """Do what the conductor asks, until it needs nothing more. Raises PeerError when it is lost, MachineError when this
-        machine is short of something; in both cases the workers have ended, and what they wrote is in its folder."""
+        """Do what the conductor asks, until it needs nothing more. Raises PeerError when it is lost, MachineError or OSError
+        when this machine is short of something; in all cases the workers have ended, and what they wrote is in its folder."""
         try:
             while True:
                 for message in self._link.wait(SLICE_S):
                     self._heard_ns = time.monotonic_ns()
                     if isinstance(message, Leave):
+                        self._end_run()
+                        if self._run is not None and not self._run.start_ns:  # it never came to send anything
+                            shutil.rmtree(self._run.folder, ignore_errors=True)
                         return
                     self._do(message)
                 self._say_live()
                 self._check_silence()
-        except InferometerError as cause:
+        except (InferometerError, OSError, MemoryError) as cause:
             if not isinstance(cause, LinkLost):
-                shortage = cause.shortage if isinstance(cause, MachineError) else None
                 with contextlib.suppress(LinkLost):
-                    self._link.send(Refused(str(cause), shortage))
+                    self._link.send(Refused(in_words(cause), shortage_of(cause)))
             raise
         finally:
             self._end_run()
@@ -142,6 +149,7 @@ class LoadHost:
         self._end_run()
         folder = self._root / str(message.first) / Path(message.run).name
         (folder / "journal").mkdir(parents=True)
+        (folder / NAME).write_text(self._name, encoding="utf-8")
         pool = WorkerPool(message.workers, folder / "log.txt", first=message.first)
         self._run = _Run(folder, pool, _certificate(message))
         self._note(f"{message.run}: {message.workers} workers")
@@ -199,6 +207,8 @@ class LoadHost:
         self._link.send(
             HostDone(go.phase, after.stamped - before[0], after.unstamped - before[1], after.single_use)
         )
+        while self._later:
+            self._send_streams(self._later.pop(0))
 
     def _listen(self, run: _Run) -> None:
         """What the conductor says while a phase runs."""
@@ -213,6 +223,9 @@ class LoadHost:
                     self._file(message)
                 case Gathered():
                     run.pool.others_arrived(run.start_ns)
+                case SendStreams():  # the conductor has to leave before the load is over
+                    run.pool.stop(0)
+                    self._later.append(message)
                 case Beat():
                     pass
                 case _:
@@ -268,13 +281,24 @@ class LoadHost:
             self._say_dead()
             if self._run is not None and self._run.server is not None:
                 self._link.send(Network(True, _trips(self._run.server)))
+            self._compare_once_more()
         own = self._run is not None and self._run.ident == message.run
-        folders = [self._run.folder] if self._run is not None and own else folders_of(self._root, message.run)
+        folders = [self._run.folder] if self._run is not None and own else self._kept(message.run)
         for folder in folders:
             for path in sorted((folder / "journal").glob("*.arrows")):
                 if STREAM.fullmatch(path.name):
                     self._send_stream(message.run, path, message.have.get(path.name, 0))
         self._link.send(StreamsSent(message.run, message.final))
+
+    def _compare_once_more(self) -> None:
+        """So that the clock is known after the load, too; or the way for comparisons is blocked."""
+        asked_ns = time.monotonic_ns()
+        while time.monotonic_ns() - asked_ns < LAST_PROBE_S * 1e9:
+            if probes := self._prober.taken():
+                self._link.send(Probes(probes))
+                if probes[-1].host_ns > asked_ns:
+                    return
+            time.sleep(0.05)
 
     def _send_stream(self, run: str, path: Path, at: int) -> None:
         with path.open("rb") as source:
@@ -284,9 +308,13 @@ class LoadHost:
 
     def _forget(self, run: str) -> None:
         mine = self._run is not None and self._run.ident == run
-        folders = [self._run.folder] if self._run is not None and mine else folders_of(self._root, run)
+        folders = [self._run.folder] if self._run is not None and mine else self._kept(run)
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _kept(self, run: str) -> list[Path]:
+        """The folders of a run that a host of this name has left: another on this machine may share the root."""
+        return [path for path in folders_of(self._root, run) if name_in(path) in (None, self._name)]
 
 
 def _certificate(run: Begin) -> CertificateLookup:
@@ -310,7 +338,17 @@ def folders_of(root: Path, run: str) -> list[Path]:
     return [path for path in root.glob(f"*/{name}") if not hold.held(path / "journal")]
 
 
-def kept_runs(root: Path) -> list[str]:
-    """The runs of which this host still holds streams that nobody has taken."""
-    folders = [path for path in root.glob("[0-9]*/*") if (path / "journal").is_dir()]
-    return sorted({path.name for path in folders if not hold.held(path / "journal")})
+def name_in(folder: Path) -> str | None:
+    """What the host was called that wrote this folder of a run; None: it does not say."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return (folder / NAME).read_text(encoding="utf-8")
+    return None
+
+
+def kept_runs(root: Path) -> dict[str, tuple[str, ...]]:
+    """The runs of which this host still holds streams that nobody has taken, and what it was called in each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for folder in sorted(root.glob("[0-9]*/*")):
+        if (folder / "journal").is_dir() and not hold.held(folder / "journal"):
+            found[folder.name] = (*found.get(folder.name, ()), name_in(folder) or "")
+    return found

@@ -19,8 +19,8 @@ from inferometer.telemetry.host import Environment
 @dataclass(slots=True)
 class Member:
     """`number`: of the order in which hosts came, from 0. `lost`: why it is not there any more; `lost_in_run`: why it was
-    lost while the load of this run went on, whether it came back or not. `kept`: runs whose streams it
-    holds. `counters`: of its workers in this run (progress_counters.py). `arrived`: see messages.Live.
+    lost while this run went on, whether it came back or not. `kept`: runs whose streams it holds. `process`: see Hello.
+    `counters`: of its workers in this run (progress_counters.py). `arrived`: see messages.Live.
     `trips`: to the server, before the run and (True) behind it."""
 
     number: int
@@ -29,6 +29,7 @@ class Member:
     link: HostLink
     clock_state: ClockSynchronisation | None = None
     kept: set[str] = field(default_factory=set)
+    process: str = ""
     lost: str | None = None
     lost_in_run: str | None = None
     heard_ns: int = field(default_factory=time.monotonic_ns)
@@ -49,6 +50,7 @@ class Member:
             link,
             hello.clock_state,
             set(hello.kept),
+            hello.process,
         )
         member.welcome(clock_port)
         return member
@@ -59,8 +61,9 @@ class Member:
         self.link.send(Welcome(self.name, clock_port))
 
     def back(self, link: HostLink, hello: Hello, clock_port: int) -> None:
-        """It was lost, and has come again. Raises LinkLost."""
-        self.link, self.lost, self.kept = link, None, set(hello.kept)
+        """It was lost, and has come again: with what it holds, and to send no more in this run. Raises LinkLost."""
+        self.lost_in_run = self.lost_in_run or self.lost
+        self.link, self.lost, self.kept, self.process = link, None, set(hello.kept), hello.process
         self.heard_ns = time.monotonic_ns()
         self.welcome(clock_port)
 
@@ -95,6 +98,11 @@ class Member:
     def clock(self) -> ClockFit | None:
         """How its clock relates to the conductor's; None before any comparison."""
         return fit(self.probes) if self.probes else None
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is there and has been since the run began: one that came back has no workers any more."""
+        return self.lost is None and self.lost_in_run is None
 
     def progress(self) -> Progress:
         """Over its workers."""

@@ -14,7 +14,7 @@ from inferometer.plan.transports import Transport
 from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Of these messages; both sides have to speak the same."""
 WHOLE, APPENDED, AUTHORITY = "requests.arrow", "requests.arrows", "authority.pem"
 FILES = (WHOLE, APPENDED, AUTHORITY)
@@ -26,7 +26,8 @@ FILES = (WHOLE, APPENDED, AUTHORITY)
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """Who asks to join. `name`: what its user calls it. `kept`: runs of which this host still holds streams that the conductor
-    may not have."""
+    may not have, and what the host was called in each. `process`: of one `inferometer worker`, the same each time that it
+    comes."""
 
     protocol: int
     version: str
@@ -34,7 +35,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     name: str | None
     environment: Environment
     clock_state: ClockSynchronisation | None = None
-    kept: tuple[str, ...] = ()
+    kept: dict[str, tuple[str, ...]] = {}
+    process: str = ""
 
 
 class HostReady(msgspec.Struct, frozen=True, tag="host-ready"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from inferometer.cluster.join_token import JoinToken
 from inferometer.cluster.link import LinkLost
 from inferometer.cluster.load_host import LoadHost, kept_runs
 from inferometer.cluster.messages import PROTOCOL, Hello
-from inferometer.errors import PeerError
+from inferometer.errors import PeerError, PlanError
 from inferometer.telemetry.clock_state import clock_synchronisation
 from inferometer.telemetry.host import environment
 
@@ -32,7 +33,7 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 def work(address: str, token: JoinToken, name: str | None, root: Path, note: Callable[[str], None]) -> None:
     """Serve the conductor at `HOST:PORT` until it needs nothing more. Raises PlanError (token, version), PeerError (nobody is
     there, or it was lost for good), MachineError."""
-    patience_s = JOIN_S
+    patience_s, process = JOIN_S, secrets.token_hex(8)
     while True:
         hello = Hello(
             PROTOCOL,
@@ -41,32 +42,49 @@ def work(address: str, token: JoinToken, name: str | None, root: Path, note: Cal
             name,
             environment(),
             clock_synchronisation(),
-            tuple(kept_runs(root)),
+            kept_runs(root),
+            process,
         )
         try:
             link, welcome = join(address, token, hello, patience_s)
         except PeerError as cause:
             raise _with_kept(cause, root) from cause
+        except PlanError:
+            if words := _kept_words(root):
+                note(words)
+            raise
         name = welcome.name
         note(f"joined {address} as {name}")
         prober = ClockProber((split(address, "--join")[0], welcome.clock_port), token.probe_key())
         try:
-            LoadHost(link, prober, root, note).serve()
+            LoadHost(link, prober, root, name, note).serve()
+            if words := _kept_words(root):
+                note(words)
             return
         except LinkLost as cause:
             if not kept_runs(root):
                 raise
             note(f"{cause}. What was measured is kept in {root}; trying for {REJOIN_S:.0f} s to hand it over")
             patience_s = REJOIN_S
+        except (KeyboardInterrupt, OSError) as cause:
+            if words := _kept_words(root):
+                cause.add_note(words)
+            raise
         finally:
             prober.close()
 
 
 def _with_kept(cause: PeerError, root: Path) -> PeerError:
+    words = _kept_words(root)
+    return PeerError(f"{cause}. {words}") if words else cause
+
+
+def _kept_words(root: Path) -> str:
+    """Where what was measured is, and how it gets to the conductor; nothing if there is none."""
     runs = kept_runs(root)
     if not runs:
-        return cause
-    return PeerError(
-        f"{cause}. What was measured of {', '.join(runs)} is kept in {root}: `inferometer recover RUN --listen HOST:PORT` "
-        "there and `inferometer worker --join HOST:PORT` here hand it over"
+        return ""
+    return (
+        f"What was measured of {', '.join(runs)} is kept in {root}: `inferometer recover RUN --listen HOST:PORT` "
+        f"there and `inferometer worker --join HOST:PORT --folder {root}` here hand it over"
     )

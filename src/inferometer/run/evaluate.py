@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from inferometer.cluster.fetched import hosts_of, merge_left
+from inferometer.cluster import fetched
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
@@ -108,9 +108,12 @@ def cut_short(folder: RunFolder, cause: BaseException) -> BaseException:
     return cause
 
 
-def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: bool = False) -> list[str]:
+def _seal(
+    folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: bool = False, recovers: bool = False
+) -> list[str]:
     """Seal the journal; notes on what it lacked. Where text is not to be kept, the journal, which holds it, goes: the record
-    has all else of it. `keep_journal`: it stays all the same, since its text is still to be counted."""
+    has all else of it. `keep_journal`: it stays all the same, since its text is still to be counted. `recovers`: what load
+    hosts have sent stays for as long as some of them may have more."""
     plan, facts = saved.read(folder.plan), read_facts(folder)
     keep = plan.instrument.keep_text
     sealed = seal(folder, tokenizer.count_all, facts.id, keep)
@@ -119,9 +122,22 @@ def _seal(folder: RunFolder, tokenizer: tokenizers.Tokenizer, *, keep_journal: b
     if lost and not facts.interrupted:
         write_facts(folder, replace(facts, interrupted=True))
         notes.append(f"{', '.join(lost)}: not whole, or missing. This run counts as interrupted")
+    notes += _settle_fetched(folder, stays=keep == "all" or keep_journal or recovers)
     if keep != "all" and not keep_journal:
         folder.remove_outcomes()
     return notes
+
+
+def _settle_fetched(folder: RunFolder, *, stays: bool) -> list[str]:
+    """Remove what load hosts have sent, now that it is sealed, unless more of it may come; a note that it may. `stays`: its
+    text may be kept until then."""
+    if stays and (names := fetched.not_fetched(folder)):
+        return [
+            f"{', '.join(names)}: what was measured there and is not here yet may still be fetched, by "
+            f"`inferometer recover {folder.path} --listen HOST:PORT`; until then {folder.fetched} keeps what was fetched"
+        ]
+    fetched.remove(folder)
+    return []
 
 
 _KEPT = "requests.parquet holds more requests than the journal still does, and stays as it is"
@@ -273,14 +289,15 @@ def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
     names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter). Raises RecordError, also while
     the run is going: sealing may remove the journal; and PlanError for a tokenizer that is not the run's."""
     plan, why, notes = saved.read(folder.plan), None, list[str]()
-    if hosts := hosts_of(folder):
+    if fetched.known_hosts(folder):
         with hold.alone(folder.journal):
-            write_facts(folder, replace(read_facts(folder), hosts=hosts))
-            merge_left(folder)
+            facts = read_facts(folder)
+            write_facts(folder, replace(facts, hosts=fetched.hosts_of(folder, facts.hosts)))
+            fetched.merge_left(folder)
     if any(folder.journal.glob("worker-*.arrows")):
         with hold.alone(folder.journal):
             counts, why = tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer, tokenizer)
-            notes = _seal(folder, counts, keep_journal=why is not None)
+            notes = _seal(folder, counts, keep_journal=why is not None, recovers=True)
     elif plan.instrument.keep_text == "all" or not folder.record.is_file():
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
