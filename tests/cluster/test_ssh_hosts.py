@@ -93,7 +93,11 @@ def test_a_host_is_started_by_ssh_with_the_token_in_its_environment(sshd: Daemon
     """The same as on this machine; no command line on either side shows the token."""
     with launched(sshd.launcher(*stand_in(tmp_path, "--stay"))) as launcher:
         found = facts(tmp_path, sshd.name)
-        lines = [" ".join(one.cmdline()) for one in psutil.process_iter() if one.pid != os.getpid()]
+        lines = [
+            " ".join(one.info["cmdline"] or ())  # of one that has ended: None
+            for one in psutil.process_iter(["cmdline"])
+            if one.pid != os.getpid()
+        ]
         assert launcher.failures() == []
     assert found["arguments"] == ["--join", JOIN.address, "--name", sshd.name]
     assert (found["token"], found["input"]) == (TOKEN, "")
