@@ -1,6 +1,6 @@
-"""`make campaign`: the campaigns of docs/examples, on the reference engine, on it by gRPC, and on vLLM, by the plans there.
+"""`make campaign`: the two campaigns of docs/examples, on the reference engine and on vLLM, by the plans there.
 
-    python -m scripts.campaign [reference] [grpc] [vllm] [--out DIR]
+    python -m scripts.campaign [reference] [vllm] [--out DIR]
 
 The runs and the whole report are left in DIR; report.md, minimum.txt and picture.svg are put beside the plan. vLLM keeps to the
 first half of the cores, and who measures it to the rest (scripts/engines/serve.py). Where this is run by root, the cores are
@@ -33,11 +33,7 @@ PYTHON = ".venv/bin/python"
 SERVING = ".engines/serving"
 """Relative to the checkout, where all of it runs: a report cites its commands, and is read elsewhere."""
 REPORTS = ("report.md", "minimum.txt")
-TESTS = {
-    "reference": ("all",),
-    "grpc": ("ttft",),
-    "vllm": ("ttft", "throughput", "itl", "prefix-cache", "long-context"),
-}
+TESTS = {"reference": ("all",), "vllm": ("ttft", "throughput", "itl", "prefix-cache", "long-context")}
 """The tests carried out, by example. vLLM on one core is too slow for those that need a P99 at each of several levels."""
 DONE = (0, 3, 4)
 """VALID, INVALID and INCONCLUSIVE campaigns are campaigns."""
@@ -83,11 +79,6 @@ def reference(out: Path) -> int:
     return carry_out(out, "reference", SETTINGS)
 
 
-def grpc(out: Path) -> int:
-    """On the same engine by its gRPC service."""
-    return carry_out(out, "grpc", SETTINGS)
-
-
 def vllm(out: Path) -> int:
     """On vLLM, which begins in the state that the plan declares."""
     (ROOT / SERVING).mkdir(parents=True, exist_ok=True)
@@ -101,7 +92,7 @@ def vllm(out: Path) -> int:
         subprocess.call([PYTHON, "-m", "scripts.engines.serve", "stop", port, SERVING], cwd=ROOT)
 
 
-CAMPAIGNS = {"reference": reference, "grpc": grpc, "vllm": vllm}
+CAMPAIGNS = {"reference": reference, "vllm": vllm}
 
 
 def main(argv: list[str]) -> int:
