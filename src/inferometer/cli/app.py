@@ -40,7 +40,7 @@ COMMANDS = {
     "export": "Export a run in the formats of other programs.",
     "compliance": "Check a run against the IETF draft's rules, or list the rules.",
     "metrics": "Server metrics: exports from raw scrapes.",
-    "cluster": "Load hosts on other machines: manifests for Kubernetes.",
+    "cluster": "Load hosts on other machines: tokens, and manifests for Kubernetes.",
     "telemetry": "The state of this machine, for a run on another one.",
     "worker": "Send load for a run that another machine conducts.",
     "recover": "Rebuild the results of a run whose process was killed.",

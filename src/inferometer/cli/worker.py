@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from inferometer.cli.command import GroupedOption, Lists
-
-VARIABLE = "INFEROMETER_JOIN_TOKEN"
+from inferometer.cluster.join_token import TOKEN_VARIABLE, read_token
 
 
 @click.command(
@@ -19,7 +18,7 @@ VARIABLE = "INFEROMETER_JOIN_TOKEN"
     exits="0 the conductor needs nothing more, 2 token or version refused, 5 no conductor, or it was lost, 71 this machine ran "
     "out of something, 130 interrupted",
     examples=(
-        f"{VARIABLE}=... inferometer worker --join 10.0.0.1:7070",
+        f"{TOKEN_VARIABLE}=... inferometer worker --join 10.0.0.1:7070",
         "inferometer worker --join 10.0.0.1:7070 --token-file token.txt --name east-1",
     ),
 )
@@ -36,7 +35,7 @@ VARIABLE = "INFEROMETER_JOIN_TOKEN"
     cls=GroupedOption,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help=f"File with the token that the conductor printed; - reads standard input. Default: the variable {VARIABLE}.",
+    help=f"File with the token that the conductor printed; - reads standard input. Default: the variable {TOKEN_VARIABLE}.",
 )
 @click.option(
     "--name",
@@ -54,7 +53,6 @@ VARIABLE = "INFEROMETER_JOIN_TOKEN"
 def command(address: str, token_file: Path | None, name: str | None, folder: Path | None) -> int:
     """Join the conductor of a run, send its share of the load by this machine's clock, and hand over what was measured."""
     from inferometer.cli.outlet import tell
-    from inferometer.cluster.join_token import read_token
     from inferometer.cluster.service import state_folder, work
 
     token = read_token(token_file, os.environ)

@@ -109,11 +109,6 @@ class HostPool:
         return self
 
     @property
-    def pids(self) -> list[int]:
-        """Of none: they are on other machines."""
-        return []
-
-    @property
     def _parts(self) -> list[Member]:
         """Those that still send."""
         return [member for member in self.members if member.takes_part]
