@@ -1,4 +1,4 @@
-"""Answers in every dialect, from the bytes of a body to an outcome.
+"""Answers in every dialect of HTTP/1.1, from the bytes of a body to an outcome.
 
 The first byte of the input chooses the dialect, and whether the body is a stream or a whole answer; the rest is the body. No
 body raises, and every one ends as one outcome, with texts that can be written down.
@@ -13,7 +13,7 @@ from inferometer.engines.dialect import load
 from inferometer.engines.interface import INTERFACES, Framing
 from inferometer.journal.schema import EventClass, Outcome
 
-NAMES = tuple(name for name, one in INTERFACES.items() if not one.mapped)
+NAMES = tuple(name for name, one in INTERFACES.items() if one.framing in (Framing.SSE, Framing.NDJSON))
 DIALECTS = {name: load(name) for name in NAMES}
 TEXTS = {int(EventClass.CONTENT), int(EventClass.REASONING), int(EventClass.TOOL_CALL)}
 STATUSES = (200, 200, 200, 400)
