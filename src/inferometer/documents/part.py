@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ from inferometer.plan.schema import Plan
 from inferometer.printable import json_text
 
 T = TypeVar("T")
+
+WallNs = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""An instant, ns since the epoch: one that calendars have, until 2262."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

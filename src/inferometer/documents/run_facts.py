@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from inferometer.documents.part import Part
+from inferometer.documents.part import Part, WallNs
 from inferometer.documents.workload import (
     DrawnRequests,
     PromptFile,
@@ -44,8 +44,8 @@ class ScrapedEndpoint(Part, frozen=True):
 class PhaseTimes(Part, frozen=True):
     """A phase of the run; ns since the epoch."""
 
-    start_ns: int
-    end_ns: int
+    start_ns: WallNs
+    end_ns: WallNs
 
 
 class ScrapingAccount(Part, frozen=True, omit_defaults=True):
@@ -132,8 +132,8 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     schema: Literal["inferometer/run/2"]
     id: str
     plan_hash: str
-    started_wall_ns: int
-    ended_wall_ns: int | None
+    started_wall_ns: WallNs
+    ended_wall_ns: WallNs | None
     interrupted: bool
     simulated: bool
     server_metrics: ScrapingAccount | None
