@@ -23,7 +23,7 @@ from commands import COMMAND, only
 from inferometer.cluster.join_token import TOKEN_VARIABLE
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import RECORD, Phase
+from inferometer.journal.schema import RECORD, Outcome, Phase
 from inferometer.journal.seal import read_table
 
 SMALL = ("--input-tokens", "20", "--output-tokens", "5", "--warmup", "20")
@@ -278,6 +278,6 @@ def test_a_host_that_comes_back_hands_over_and_sends_no_more(
     assert lost["name"] == "goes"
     folder = RunFolder.open(only(run.out))
     record = read_table(folder.record, RECORD).to_pylist()
-    mine = [one for one in record if one["worker"] == lost["first"] and one["phase"] == Phase.MEASURE]
+    mine = [one for one in record if one["worker"] == lost["first"] and one["outcome"] == Outcome.OK]
     assert mine, "what it measured is in the record"
     assert not folder.fetched.exists()
