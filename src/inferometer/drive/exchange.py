@@ -68,6 +68,7 @@ class Exchange:
     `t_submit` was read; 0 on the loopback interface. `unread`: of the transport that it was sent on.
 
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
+    `body_crc`: CRC-32 of the body that was handed over, where it was put together from answers; -1: not taken.
     `tokens`: as many as were requested, at most; 0: not known, and then no stream overruns them.
     """
 
@@ -84,6 +85,7 @@ class Exchange:
         "_read_event",
         "answer",
         "attempts",
+        "body_crc",
         "cycle",
         "deadline",
         "detail",
@@ -137,6 +139,7 @@ class Exchange:
         self.t_connect = self.t_connected = self.t_tls = 0
         self.t_taken = self.t_send = self.t_submit = self.submit_ns = self.t_end = 0
         self.lag_ns = 0
+        self.body_crc = -1
         self.attempts = 0
         self.outcome = ""
         self.detail: str | None = None

@@ -14,12 +14,12 @@ import enum
 
 import pyarrow as pa
 
-OUTCOME_VERSION = "7"
-RECORD_VERSION = "8"
+OUTCOME_VERSION = "8"
+RECORD_VERSION = "9"
 """SCHEDULE and PULSE are as they were in version 3."""
 READ = {
-    "outcome": ("3", "4", "5", "6", "7"),
-    "record": ("3", "4", "5", "6", "7", "8"),
+    "outcome": ("3", "4", "5", "6", "7", "8"),
+    "record": ("3", "4", "5", "6", "7", "8", "9"),
     "schedule": ("3",),
     "pulse": ("3",),
 }
@@ -179,6 +179,7 @@ OUTCOME = pa.schema(
         pa.field(
             "submit_ns", pa.int64()
         ),  # length of the call that handed over the last byte, from t_submit on
+        pa.field("body_crc", pa.int64()),  # CRC-32 of the body that was sent, of a step of a recorded session
     ],
     metadata={"inferometer": f"outcome/{OUTCOME_VERSION}"},
 )

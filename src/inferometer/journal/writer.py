@@ -58,6 +58,7 @@ class Ended(Protocol):
     lag_ns: int
     merged: list[int]
     submit_ns: int
+    body_crc: int
     retry_after_s: float | None
     answer: Any
 
@@ -114,6 +115,7 @@ _INTEGERS = (
     ("attempts", None),
     ("lag_ns", None),
     ("submit_ns", 0),
+    ("body_crc", -1),
     ("phase", None),
 )
 
@@ -187,6 +189,7 @@ class Journal:
                 exchange.attempts,
                 exchange.lag_ns,
                 exchange.submit_ns,
+                exchange.body_crc,
                 phase,
             )
         )

@@ -41,7 +41,7 @@ from h2.config import H2Configuration
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
-from hpack import HPACKError, NeverIndexedHeaderTuple, OversizedHeaderListError
+from hpack import HPACKError, OversizedHeaderListError
 
 from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_events import End, Event, Failed, Head, Stream, Why
@@ -77,6 +77,7 @@ from inferometer.protocol.http2_frames import (
     window_update,
     words_of,
 )
+from inferometer.protocol.http2_request_heads import RequestHeads
 
 GIVE_BACK = 1 << 28
 """Bytes taken in after which windows are opened again: an eighth of one."""
@@ -130,6 +131,7 @@ class Http2Client:
                 normalize_inbound_headers=False,
             )
         )
+        self._heads = RequestHeads(self._h2)
 
     @property
     def places(self) -> int:
@@ -160,10 +162,7 @@ class Http2Client:
         self._flush()
         number = self._highest = self._highest + 2 if self._highest else 1
         stream = self.streams[number] = Stream(number, owner, body)
-        # Of another value each time: in the table of the compression it would push the others out.
-        length = NeverIndexedHeaderTuple(b"content-length", b"%d" % len(body))
-        self._h2.send_headers(number, [*fields, length], end_stream=not body)
-        self._send_body(stream)
+        self._send_body(stream, self._heads.send(number, fields, len(body)))
         return stream
 
     def cancel(self, stream: Stream) -> None:
@@ -179,6 +178,7 @@ class Http2Client:
         self._blocked.clear()
         self._events = []
         self._current = None
+        self._heads.forget()
         vars(self._h2).clear()
 
     # What comes.
@@ -453,6 +453,7 @@ class Http2Client:
             self._was_reset(event)
         elif isinstance(event, h2_events.RemoteSettingsChanged):
             self._greeted = self.changed = True
+            self._heads.forget()
             if SettingCodes.INITIAL_WINDOW_SIZE in event.changed_settings:
                 self._send_bodies(tuple(self._blocked.values()))
         elif isinstance(event, h2_events.WindowUpdated):
@@ -542,8 +543,8 @@ class Http2Client:
 
     # What goes.
 
-    def _send_body(self, stream: Stream) -> None:
-        """As much of a request's body as the peer's windows admit."""
+    def _send_body(self, stream: Stream, head: bytes = b"") -> None:
+        """As much of a request's body as the peer's windows admit, behind this frame of its head."""
         connection, rest = self._h2, stream.rest
         while rest:
             room = min(
@@ -554,7 +555,7 @@ class Http2Client:
             piece, rest = rest[:room], rest[room:]
             connection.send_data(stream.number, piece, end_stream=not rest)
         stream.rest = rest
-        self._flush(stream.owner, last=not rest)
+        self._flush(stream.owner, head, last=not rest)
         if rest:
             self._blocked[stream.number] = stream
         else:
@@ -591,6 +592,6 @@ class Http2Client:
                 stream.taken = 0
         self.outgoing.append((b"".join(frames), None, False))
 
-    def _flush(self, owner: Any = None, *, last: bool = False) -> None:
-        if data := self._h2.data_to_send():
+    def _flush(self, owner: Any = None, before: bytes = b"", *, last: bool = False) -> None:
+        if data := before + self._h2.data_to_send():
             self.outgoing.append((data, owner, last))

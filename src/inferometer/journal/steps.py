@@ -1,0 +1,80 @@
+"""`steps.arrow`: of a run of recorded agent sessions, how its requests hang together; one row a step, in the schedule's order.
+
+Written with the schedule, before the load begins. Workers read it to know when a step is due and what it repeats; later, the
+record is held to it. Rows are those of the schedule (journal/schedule.py), so that a step may be named across batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from inferometer.errors import RecordError, file_error
+from inferometer.journal.schedule import BATCH
+from inferometer.journal.versions import check_filled, check_unpacked
+from inferometer.whole_file import check_regular, replacing
+
+STEPS = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),  # the schedule's row
+        pa.field("session", pa.int32(), nullable=False),  # of the schedule
+        pa.field("step", pa.int16(), nullable=False),  # in its session, from 0: the schedule's `turn`
+        pa.field(
+            "after", pa.list_(pa.int64()), nullable=False
+        ),  # rows that it waits for; none: the session's start
+        pa.field("extends", pa.int64()),  # the row whose conversation it goes on with; null: none
+        pa.field("tool_ns", pa.int64(), nullable=False),  # of the schedule's `think_ns`, while tools ran
+        pa.field("visible", pa.bool_(), nullable=False),  # its answer goes to the user
+        pa.field("name", pa.string()),
+        pa.field("agent", pa.string()),
+    ],
+    metadata={"inferometer": "steps/1"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """STEPS' columns in their order."""
+
+    index: int
+    session: int
+    step: int
+    after: Sequence[int]
+    extends: int | None
+    tool_ns: int
+    visible: bool
+    name: str | None = None
+    agent: str | None = None
+
+
+def write(path: Path, rows: Iterable[StepRow]) -> None:
+    """Write all rows, so that a reader sees the old file or the new one."""
+    remaining: Iterator[StepRow] = iter(rows)
+    with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, STEPS) as writer:
+        while batch := list(islice(remaining, BATCH)):
+            columns = [[getattr(row, name) for row in batch] for name in STEPS.names]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=STEPS))
+
+
+def read(path: Path) -> pa.Table:
+    """All rows. Raises RecordError for what is no such file, or of another version."""
+    try:
+        check_regular(path)
+        check_unpacked(path)
+        with pa.OSFile(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            if reader.schema != STEPS or reader.schema.metadata != STEPS.metadata:
+                raise RecordError(
+                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
+                )
+            table = reader.read_all()
+        table.validate(full=True)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
+        raise file_error(f"{path.name}: not the steps of a run ({cause})", cause) from cause
+    check_filled(zip(STEPS, table.columns, strict=True), path)
+    return table

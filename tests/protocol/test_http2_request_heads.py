@@ -1,0 +1,69 @@
+"""Laws of the heads of requests over HTTP/2, with h2 as the server that reads them."""
+
+from __future__ import annotations
+
+from http2_partner import Server
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.protocol.http2_client import Http2Client
+from inferometer.protocol.http2_fields import Fields
+
+COMMON = [(b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/v1/x"), (b":authority", b"test")]
+CLASSES: list[Fields] = [
+    [*COMMON, (b"authorization", b"Bearer one")],
+    [*COMMON, (b"authorization", b"Bearer another"), (b"x-class", b"b" * 70)],
+    [*COMMON, *((b"x-%d" % number, b"v" * 60) for number in range(6))],
+    [*COMMON, (b"x-large", b"l" * 5000)],
+]
+REQUESTS = st.tuples(st.sampled_from(range(len(CLASSES))), st.integers(0, 120))
+SIZES = st.sampled_from([0, 40, 120, 400, 4096])
+"""Of the table of the compression, in bytes, where an entry takes 32 more than it is long."""
+
+
+def sent(client: Http2Client) -> bytes:
+    data = b"".join(data for data, _, _ in client.outgoing)
+    client.outgoing.clear()
+    return data
+
+
+@given(steps=st.lists(REQUESTS | SIZES, min_size=1, max_size=30), size=SIZES)
+def test_the_server_reads_the_fields_of_each_request_whatever_was_sent_before(
+    steps: list[tuple[int, int] | int], size: int
+) -> None:
+    """Requests of several classes in any order, while the server changes the size of its table as it likes."""
+    server, client = Server(header_table_size=size), Http2Client(100)
+    client.open()
+    client.receive(server.take())
+    client.request(CLASSES[0], b"", None)
+    server.receive(sent(client))
+    wanted: dict[int, dict[str, str]] = {}
+    for step in steps:
+        if isinstance(step, int):
+            server.h2.update_settings({1: step})
+            client.receive(server.take())
+            server.receive(sent(client))
+            step = 0, 7  # a request between: hpack's encoder forgets one of two changes
+        which, length = step
+        stream = client.request(CLASSES[which], b"x" * length, None)
+        server.receive(sent(client))
+        fields = {name.decode(): value.decode() for name, value in CLASSES[which]}
+        wanted[stream.number] = {**fields, "content-length": str(length)}
+    del server.heads[1]
+    assert server.heads == wanted
+    assert {number: len(server.bodies[number]) for number in wanted} == {
+        number: int(one["content-length"]) for number, one in wanted.items()
+    }
+
+
+def test_a_head_that_was_sent_before_is_short() -> None:
+    """The point of the table: what it holds is not spelled out again."""
+    server, client = Server(), Http2Client(100)
+    client.open()
+    client.receive(server.take())
+    sizes = []
+    sent(client)
+    for _ in range(3):
+        client.request(CLASSES[0], b"", None)
+        sizes.append(len(sent(client)))
+    assert sizes[1] == sizes[2] < sizes[0] - 15
