@@ -91,7 +91,8 @@ def test_a_record_that_is_not_read_is_refused_by_name(folder: Path, version: str
     pq.write_table(table.replace_schema_metadata({"inferometer": f"record/{version}"}), path)
     with pytest.raises(
         RecordError,
-        match=rf"of version record/{version}; .* record/3 and record/4 and record/5 and record/6 and record/7 and record/8 and record/9",
+        match=rf"of version record/{version}; .* record/3 and record/4 and record/5 and record/6 and record/7 and record/8"
+        " and record/9",
     ):
         evaluate(RunFolder.open(folder))
 

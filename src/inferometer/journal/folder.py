@@ -1,7 +1,8 @@
 """The run folder: where each file of a run lies.
 
 runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
-                    steps.arrow  requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md  report.html  log.txt
+                    steps.arrow  requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md
+                    report.html  log.txt
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from inferometer.journal.documents import holds, in_text, not_elsewhere
 from inferometer.journal.unfinished import unfinished
 
 _READ = (
-    "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "steps.arrow", "requests.parquet", "pulse.parquet",
-    "telemetry/scrapes.jsonl.zst",
+    "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "steps.arrow", "requests.parquet",
+    "pulse.parquet", "telemetry/scrapes.jsonl.zst",
 )  # fmt: skip
 """What of a run's folder is read; a link out of it would have others' files in its reports."""
 
