@@ -86,8 +86,7 @@ DROPPED = 1024
 LAST_STREAM = MOST_WINDOW - 2
 _FIRST_FRAME = 267
 """Bytes of a SETTINGS frame with every setting that there is, and some: the first frame of a server."""
-_OK = b"\x88"
-"""`:status: 200` of the static table, which changes no other."""
+_OK = b"\x88"  # `:status: 200` of the static table, which changes no other
 _NAMES = {DATA: "DATA", HEADERS: "HEADERS", RST_STREAM: "RST_STREAM", WINDOW_UPDATE: "WINDOW_UPDATE"}
 
 
@@ -122,7 +121,7 @@ class Http2Client:
         self._taken = 0
         self._asked = False  # h2 may have something to send
         self._patience = Patience()
-        # What we send was checked when it was prepared. What comes is checked here, where one bad head costs one stream.
+        # What we send was checked when it was prepared; what comes is checked here, where a bad head costs one stream.
         self._h2 = Connection(
             H2Configuration(
                 validate_outbound_headers=False,
@@ -162,7 +161,12 @@ class Http2Client:
         self._flush()
         number = self._highest = self._highest + 2 if self._highest else 1
         stream = self.streams[number] = Stream(number, owner, body)
-        self._send_body(stream, self._heads.send(number, fields, len(body)))
+        data, whole = self._heads.send(number, fields, body)
+        if whole:
+            stream.rest = b""
+            self.outgoing.append((data, owner, True))
+        else:
+            self._send_body(stream, data)
         return stream
 
     def cancel(self, stream: Stream) -> None:
@@ -178,7 +182,6 @@ class Http2Client:
         self._blocked.clear()
         self._events = []
         self._current = None
-        self._heads.forget()
         vars(self._h2).clear()
 
     # What comes.

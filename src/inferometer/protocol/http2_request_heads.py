@@ -1,8 +1,9 @@
-"""Heads of requests as frames: one that was sent before is not compressed again.
+"""Requests as frames: the head of one that was sent before is not compressed again.
 
 h2 looks each field up and spells it, at every request. But all requests of a class have the same fields, and once the table of
 the compression holds them (RFC 7541), each is an index into it and the whole block is the same bytes, until the table changes.
-Only the length of the body follows, spelled out. h2 is told of the stream by a head that its own table is not touched by.
+Only the length of the body follows, spelled out. h2 is told of the stream by a head that its own table is not touched by; and
+where all of the body may go at once, of a request without one, whose bytes are taken from the window of the connection here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hpack import NeverIndexedHeaderTuple
 
 from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_fields import Fields
-from inferometer.protocol.http2_frames import END_HEADERS, END_STREAM, HEADERS, frame
+from inferometer.protocol.http2_frames import DATA, END_HEADERS, END_STREAM, HEADERS, frame
 
 _TOLD = ((b":method", b"POST"),)
 """A field of the static table."""
@@ -36,22 +37,33 @@ class RequestHeads:
         """The peer has changed the size of the table."""
         self._known.clear()
 
-    def send(self, number: int, fields: Fields, length: int) -> bytes:
-        """Open a stream with these fields, and a body of so many bytes. The frame; empty where h2 has it to send. Nothing else
-        may be left for h2 to send before."""
-        connection = self._connection
+    def send(self, number: int, fields: Fields, body: bytes) -> tuple[bytes, bool]:
+        """Open a stream with these fields, for this body. What is to be sent, empty where h2 has it; and whether that is the
+        whole request. Nothing else may be left for h2 to send before."""
+        connection, length = self._connection, len(body)
         found = self._known.get(id(fields))
         if found is None:
             # Of another value each time: in the table it would push the others out.
             counted = NeverIndexedHeaderTuple(b"content-length", b"%d" % length)
             connection.send_headers(number, [*fields, counted], end_stream=not length)
             self._learn(fields)
-            return b""
-        connection.send_headers(number, _TOLD, end_stream=not length)
+            return b"", False
+        whole = length <= min(
+            connection.outbound_flow_control_window,
+            connection.remote_settings.initial_window_size,
+            connection.max_outbound_frame_size,
+        )
+        connection.send_headers(number, _TOLD, end_stream=whole)
         connection.data_to_send()
         digits = b"%d" % length
         block = b"%b%b%c%b" % (found[1], _CONTENT_LENGTH, len(digits), digits)
-        return frame(HEADERS, END_HEADERS if length else END_HEADERS | END_STREAM, number, block)
+        if not length:
+            return frame(HEADERS, END_HEADERS | END_STREAM, number, block), True
+        head = frame(HEADERS, END_HEADERS, number, block)
+        if not whole:
+            return head, False
+        connection.outbound_flow_control_window -= length
+        return head + frame(DATA, END_STREAM, number, body), True
 
     def _learn(self, fields: Fields) -> None:
         """Keep the block of fields that the table holds by now. Those that it has no room for push each other out each time."""
