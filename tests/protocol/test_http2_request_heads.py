@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http2_partner import Server
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inferometer.protocol.http2_client import Http2Client
@@ -27,6 +27,7 @@ def sent(client: Http2Client) -> bytes:
     return data
 
 
+@example(steps=[(0, 16_000)] * 6, size=4096, window=65535)
 @given(
     steps=st.lists(REQUESTS | SIZES, min_size=1, max_size=30),
     size=SIZES,
