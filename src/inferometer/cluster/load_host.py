@@ -66,7 +66,10 @@ NAME = "host"
 LAST_PROBE_S = 2.5
 """A burst of probes begins each second, and takes less than another one."""
 SILENT_S = 3.0
-"""Neither a word nor an answer about clocks for so long: the conductor is gone, or the way to it."""
+"""Neither a word nor an answer about clocks for so long while there is something to send: the conductor is gone, or the way to
+it."""
+SILENT_BEFORE_S = 30.0
+"""The same where nothing is to be sent: many load hosts that start at once on few cores say nothing for longer than 3 s."""
 
 
 @dataclass(slots=True)
@@ -271,7 +274,9 @@ class LoadHost:
 
     def _check_silence(self) -> None:
         silent_s = (time.monotonic_ns() - self._heard_ns) / 1e9
-        if silent_s > SILENT_S and self._prober.silent_s > SILENT_S:
+        sends = self._run is not None and self._run.start_ns and not self._run.ended
+        patience_s = SILENT_S if sends else SILENT_BEFORE_S
+        if silent_s > patience_s and self._prober.silent_s > patience_s:
             raise LinkLost(f"the conductor has said nothing for {silent_s:.0f} s")
 
     def _send_streams(self, message: SendStreams) -> None:
