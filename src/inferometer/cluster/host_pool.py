@@ -121,6 +121,7 @@ class HostPool:
         self._compared()
         schedule = Schedule(self._folder.schedule)
         for member, mine in zip(self.members, self._by_host(jobs), strict=True):
+            self._check_still_there()
             self._send_files(member, mine, schedule)
             member.send(Assign([replace(job, folder="", tls_ca_file=_authority(job)) for job in mine]))
             member.counters, member.arrived = [], False
@@ -129,13 +130,17 @@ class HostPool:
             self.announce(self._announced.size, self._announced.final)
         patience_s = START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9
         ready = self._gather(HostReady, patience_s)
+        self._check_still_there()
+        if len(ready) < len(self.members):
+            late = sorted({one.name for one in self.members} - {one.name for one, _ in ready})
+            raise InstrumentError(f"{', '.join(late)}: the workers were not ready within {patience_s:.0f} s")
+
+    def _check_still_there(self) -> None:
+        """Raises PeerError for a host that was lost: one that came back has no workers to give orders to."""
         for member in self.members:
             if not member.takes_part:
                 why = member.lost_in_run or member.lost
                 raise PeerError(f"{member.name} was lost before the load began: {why}")
-        if len(ready) < len(self.members):
-            late = sorted({one.name for one in self.members} - {one.name for one, _ in ready})
-            raise InstrumentError(f"{', '.join(late)}: the workers were not ready within {patience_s:.0f} s")
 
     def begin(
         self,
