@@ -49,7 +49,9 @@ _PARTS: dict[str, dict[str, object]] = {
     | {"workload": {"classes": [CLASS | {"headers": {"X-Some": MARK}}]}},
     "plan.workload.classes.extra_body": at_server()
     | {"workload": {"classes": [CLASS | {"extra_body": {"some": MARK}}]}},
+    "plan.target.session_header": at_server(session_header=MARK) | {"workload": {"turns": 2}},
     "plan.workload.prompts": {"workload": {"prompts": MARK}},
+    "plan.workload.sessions": {"workload": {"sessions": MARK}},
     "plan.workload.dataset": {"workload": {"name": "conversation", "dataset": MARK}},
     "plan.workload.dataset_subset": {
         "workload": {"name": "conversation", "dataset": "d", "dataset_subset": MARK}
@@ -81,6 +83,7 @@ INERT = {
     # Names, numbers with units, and digests.
     "engine.preset", "engine.settings", "names", "plan.name", "plan.target.api", "plan.trace.sha256", "plan.slos.metric",
     "plan.slos.unit", "plan.server_metrics.formats", "plan.workload.file_sha256", "plan.workload.prompts_sha256",
+    "plan.workload.sessions_sha256",
     "plan.workload.classes.name", "tests.fairness.classes.name",
     # Places in messages that come.
     *(f"plan.target.websocket.{name}.{part}" for name in ("text", "end", "error") for part in ("path", "where")),

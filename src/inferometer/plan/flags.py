@@ -194,13 +194,15 @@ FLAGS: tuple[Flag, ...] = tuple(_flag(*chosen) for chosen in reversed(_BY_FLAG.v
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
 
-_OF_ANOTHER = ("kind", "name", "based_on", "file", "file_sha256", "prompts_sha256")
+_OF_ANOTHER = ("kind", "name", "based_on", "file", "file_sha256", "prompts_sha256", "sessions_sha256")
 """What says that a workload is a certain one, and so is no longer true where a flag chooses another."""
 
 
 def overridden(flag: Flag, value: object) -> list[str]:
     """The plan file's keys that go where a flag overrides it: of a workload of another kind all that the new kind lacks."""
-    kind = {"workload.prompts": "prompts", "workload.file": "file", "trace.file": "trace"}.get(flag.key)
+    kind = {**{f"workload.{one}": one for one in ("prompts", "sessions", "file")}, "trace.file": "trace"}.get(
+        flag.key
+    )
     if flag.key == "workload.name":
         kind = "lengths" if value == "custom" else "standard"
     if kind is None:

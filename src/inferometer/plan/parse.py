@@ -25,11 +25,12 @@ from inferometer.errors import MOST_PROBLEMS, PlanError, Problem
 from inferometer.foreign_json import dotted
 from inferometer.plan import certificates, document, flags, rules, wording
 from inferometer.plan.document import Document, Key
+from inferometer.plan.fault import Fault
 from inferometer.plan.flags import Flag
 from inferometer.plan.part import Values
-from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import MetricsEndpoint, ServerMetrics
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import KINDS, PromptsWorkload
 
 
@@ -321,6 +322,10 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
         ("target.api_key_file", target.api_key_file),
         ("target.tls_ca_file", target.tls_ca_file),
         ("workload.prompts", prompts),
+        (
+            "workload.sessions",
+            os.path.expanduser(workload.sessions) if isinstance(workload, SessionsWorkload) else None,
+        ),
         ("workload.file", workload.file and os.path.expanduser(workload.file)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):

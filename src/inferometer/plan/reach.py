@@ -3,7 +3,7 @@ commands that it would run, whom it would contact and what it would send may be 
 
 | of a plan                                      | reaches                                               | in virtual time |
 | ---------------------------------------------- | ----------------------------------------------------- | --------------- |
-| prompts, dataset, workload file, trace         | a file whose text becomes prompts                     | yes             |
+| prompts, sessions, dataset, file, trace        | a file whose text becomes prompts                     | yes             |
 | a tokenizer that does not ship with us         | a file, or a download from Hugging Face               | yes             |
 | the server's URL, headers and body             | whom requests go to, and what else is in them         | no              |
 | key, certificates, metrics                     | files, variables, and whom they are shown to          | no              |
@@ -30,6 +30,7 @@ from inferometer.plan.schema import (
     SHIPPED_TOKENIZERS,
     Plan,
 )
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.switching import Switching
 from inferometer.plan.workload import PromptsWorkload, StandardWorkload
 
@@ -76,6 +77,8 @@ def _files(plan: Plan) -> Iterator[Reached]:
     made = workload.file is not None  # of these, and then they are in it
     if isinstance(workload, PromptsWorkload) and not made:
         yield "workload.prompts", f"{_as_is(workload.prompts)} {use}"
+    if isinstance(workload, SessionsWorkload):
+        yield "workload.sessions", f"{_as_is(workload.sessions)} would be read, and its steps be sent"
     if isinstance(workload, StandardWorkload) and workload.dataset is not None and not made:
         part = "" if workload.dataset_subset is None else f", of it {_as_is(workload.dataset_subset)},"
         yield "workload.dataset", f"{_as_is(workload.dataset)}{part} {use}"
@@ -101,6 +104,11 @@ def _server(plan: Plan) -> Iterator[Reached]:
     if target.url is not None:
         yield "target.url", f"requests would be sent to {to}"
         yield from _sent("target", target.headers, target.extra_body)
+        if target.session_header is not None:
+            yield (
+                "target.session_header",
+                f"{_as_is(target.session_header)} would be sent with them, with an id of each session",
+            )
         if target.websocket is not None:
             sent = f"{json.dumps(target.websocket.request)} with prompts"
             yield "target.websocket", f"{_as_is(sent)} would be sent to {_as_is(target.websocket.path)} there"

@@ -6,12 +6,11 @@ A rule is data about a whole plan, so it is also how a plan made in code is chec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inferometer.engines.interface import fits, takers
 from inferometer.errors import PlanError, Problem
+from inferometer.plan.fault import Fault
 from inferometer.plan.lengths import Empirical
 from inferometer.plan.schema import (
     AUTO_TOKENIZER,
@@ -23,25 +22,14 @@ from inferometer.plan.schema import (
     Plan,
 )
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.session_rules import session_faults
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import MAPPED, Target
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
 LEAST_PROBES = 3
-_PLACE = re.compile(r"\{([a-z_.]+)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One broken rule: the keys involved (dotted, the one at fault first) and a message that names keys in braces."""
-
-    keys: tuple[str, ...]
-    message: str
-
-    def worded(self, names: dict[str, str] | None = None) -> str:
-        """The message with every key replaced by what `names` calls it, or else by the key itself."""
-        return _PLACE.sub(lambda match: (names or {}).get(match[1], match[1]), self.message)
 
 
 def faults(plan: Plan) -> list[Fault]:
@@ -60,6 +48,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_made(plan.workload),
         *_texts(plan.workload),
         *_turns(plan),
+        *session_faults(plan),
         *_across(plan),
         *_server_metrics(plan.server_metrics),
     ]
@@ -407,7 +396,7 @@ def _empirical(workload: StandardWorkload | LengthsWorkload) -> Iterator[Fault]:
 def _turns(plan: Plan) -> Iterator[Fault]:
     """What conversations of several turns need, and what goes with nothing else."""
     workload = plan.workload
-    if isinstance(workload, TraceWorkload):
+    if isinstance(workload, TraceWorkload | SessionsWorkload):
         return
     if workload.turns is None and workload.file is None:
         for key, used in (

@@ -312,6 +312,13 @@ class Target(Part):
             repeat=True,
         ),
     ] = Field(default_factory=dict)
+    session_header: Annotated[
+        Annotated[str, AfterValidator(header_name)] | None,
+        Field(
+            description="Name of a header line that says which session, or conversation, a request is of, for routers."
+        ),
+        Option("--session-header", "Server", "NAME"),
+    ] = None
     extra_body: Annotated[
         Body,
         Field(description="JSON object merged into the body of every request."),

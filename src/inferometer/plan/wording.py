@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from inferometer.plan.fault import Fault
 from inferometer.plan.flags import fields, models
-from inferometer.plan.rules import Fault
 from inferometer.plan.schema import READABLE, Plan
 from inferometer.plan.workload import KINDS, kinds_with
 

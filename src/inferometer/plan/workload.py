@@ -1,4 +1,4 @@
-"""What requests say (draft 4.3.1), as one of six kinds of workload, each with only the keys that it can have.
+"""What requests say (draft 4.3.1), as one of seven kinds of workload, each with only the keys that it can have.
 
 | kind       | chosen by                            | its requests are                                               |
 | ---------- | ------------------------------------ | -------------------------------------------------------------- |
@@ -6,6 +6,7 @@
 | `lengths`  | `name: custom`                       | random tokens, of the lengths given                            |
 | `mixture`  | `classes`                            | drawn from several classes by their weights                    |
 | `prompts`  | `prompts`                            | the rows of a file of prompts                                  |
+| `sessions` | `sessions`                           | the steps of recorded agent sessions (session_workload.py)     |
 | `file`     | `file`                               | the rows of a workload file (workload/workload_file.py)        |
 | `trace`    | the plan's `trace`                   | as long as the rows of a trace, and due when those are         |
 
@@ -15,239 +16,49 @@ have forbid each other is in `rules.py`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, model_validator
 
-from inferometer.plan.lengths import Distribution, Length, uniform
-from inferometer.plan.part import HARMLESS, NUMBER, Option, Part, Sha256
-from inferometer.plan.request_class import MOST_CLASSES, Domain, Language, RequestClass
+from inferometer.plan.lengths import Length, uniform
+from inferometer.plan.part import HARMLESS, Option, Sha256
+from inferometer.plan.request_class import MOST_CLASSES, RequestClass
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.standard import (
-    CONTENTS,
-    RANDOM,
     STAND_INS,
     STANDARD,
     WITHOUT_DATASET,
-    Content,
     Name,
     Published,
     published,
     same,
 )
-
-Text = Annotated[str, Field(min_length=1)]
-PrefixSharing = Annotated[
-    Annotated[str, Field(min_length=1, max_length=200)] | None,
-    Field(description="What its prompts have in common (declared)."),
-]
-Kind = Literal["standard", "lengths", "mixture", "prompts", "file", "trace"]
-AnyWorkload: TypeAlias = (
-    "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | FileWorkload | TraceWorkload"
+from inferometer.plan.workload_kind import (
+    DEFAULT_SEED,
+    KIND,
+    UNNAMED,
+    NoLengths,
+    OneClass,
+    OneTurn,
+    PrefixSharing,
+    Seeded,
+    Text,
+    Turns,
+    register,
 )
-DEFAULT_SEED = 42
-_KIND = Field(description="Kind of workload.")
-_UNNAMED = Field(description="It is not a standard workload.")
+
+Kind = Literal["standard", "lengths", "mixture", "prompts", "sessions", "file", "trace"]
+AnyWorkload: TypeAlias = (
+    "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | SessionsWorkload | FileWorkload "
+    "| TraceWorkload"
+)
 _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
     "quantiles(0:8,50:156,100:4096)"
 )
 
 
-class _Workload(Part):
-    """What every kind has: how requests are sampled.
-
-    `ignore_eos` and `min_tokens` ask for answers of full length: engines know one or the other, or both.
-    """
-
-    chosen_by: ClassVar[str]
-    """The key that makes a workload one of this kind."""
-    noun: ClassVar[str]
-    """What a workload of this kind is called in a message."""
-    decides: ClassVar[str] = ""
-    """Why other kinds' keys have no place in one, with keys in braces; empty where nothing chose the kind."""
-
-    ignore_eos: Annotated[
-        bool,
-        Field(description="Request answers of full length with ignore_eos."),
-        Option(
-            "--no-ignore-eos",
-            "Workload",
-            help="Let answers end naturally instead of at the requested length.",
-            value=False,
-        ),
-        HARMLESS,
-    ] = True
-    min_tokens: Annotated[
-        bool,
-        Field(
-            description="Also send min_tokens, equal to max_tokens: for servers that support it but not ignore_eos."
-        ),
-        Option("--min-tokens", "Workload", value=True),
-        HARMLESS,
-    ] = False
-    temperature: Annotated[
-        float, Field(ge=0, le=10, description="Sampling temperature."), NUMBER, HARMLESS
-    ] = 0.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _own_keys(cls, given: Any) -> Any:
-        """Keys of other kinds that say nothing are left out: what is left of them is refused."""
-        if not isinstance(given, Mapping):
-            return given
-        return {
-            key: value
-            for key, value in given.items()
-            if not _idle(cls, key, value) and (key, value) != ("kind", None)
-        }
-
-    @property
-    def forced(self) -> bool:
-        """Whether answers are asked to be as long as `max_tokens`, whatever the model would do."""
-        return self.ignore_eos or self.min_tokens
-
-    @property
-    def shares(self) -> bool:
-        """Whether prompts may begin alike by intention: then cached tokens are no fault."""
-        return False
-
-    @property
-    def standard(self) -> str | None:
-        """The standard workload that this one is, or is based on."""
-        return None
-
-    @property
-    def content(self) -> Content:
-        """What its texts are, where they are not those of classes, of a file or of a trace."""
-        return CONTENTS.get(self.standard or "", RANDOM)
-
-    @property
-    def published(self) -> tuple[Published, ...]:
-        """The figures that drawn lengths are held to."""
-        return ()
-
-    @property
-    def deviations(self) -> tuple[str, ...]:
-        """In words, how a custom workload differs from the standard one it is based on; empty when it is based on none."""
-        return ()
-
-
-class _OneClass(_Workload):
-    """Without classes in the plan; those of a file of prompts are known by name only."""
-
-    classes: ClassVar[tuple[RequestClass, ...]] = ()
-
-
-class _OneTurn(_Workload):
-    """Without conversations: requests stand alone."""
-
-    turns: ClassVar[Distribution | None] = None
-    think_ms: ClassVar[Distribution | None] = None
-    replies: ClassVar[Literal["server", "recorded"]] = "server"
-
-
-class _NoLengths(_Workload):
-    """Without one distribution of lengths for all requests, and so based on no standard workload."""
-
-    based_on: ClassVar[None] = None
-    input_tokens: ClassVar[None] = None
-    output_tokens: ClassVar[None] = None
-
-
-class _Prompts(_Workload):
-    """What every kind has whose prompts are made or read here, all but a workload file.
-
-    `domain` and `language` declare what is not known of the content (draft 4.3.1).
-    """
-
-    seed: Annotated[
-        int,
-        Field(ge=0, lt=2**63, description="Seed of everything drawn: lengths, prompts and arrivals."),
-        NUMBER,
-        Option("--seed", "Workload", "N"),
-        HARMLESS,
-    ] = DEFAULT_SEED
-    prompt_format: Annotated[
-        Literal["auto", "ids", "text"],
-        Field(description="auto, ids or text."),
-        Option("--prompt-format", "Workload", "FORMAT"),
-        HARMLESS,
-    ] = "auto"
-    repeatable_prompts: Annotated[
-        bool,
-        Field(description="Send the same prompts every run, so that a prefix cache may hit."),
-        Option("--repeatable-prompts", "Workload", value=True),
-        HARMLESS,
-    ] = False
-    domain: Annotated[Domain | None, Field(description="Domain of the content (declared)."), HARMLESS] = None
-    language: Annotated[Language | None, Field(description="Language of the content (declared).")] = None
-
-    @property
-    def text_only(self) -> bool:
-        """Whether prompts go as text even to an interface that takes token ids."""
-        return self.prompt_format == "text"
-
-
-class _Turns(_Prompts):
-    """What kinds have whose requests may be turns of conversations.
-
-    `turns` makes conversations: as many requests each, of which every one repeats what was said before it. The next comes
-    `think_ms` (0 if None) after an answer's end. What was said before are the server's own `replies`, or recorded ones: a
-    file's, or for prompts that are drawn, text of the length asked for. Of a file, each row is a conversation, of at most
-    `turns` turns.
-
-    `file` is the workload file that was made of such a workload, once it has been read, and `file_sha256` its digest: what is
-    set here is held to what the file says.
-    """
-
-    file: Annotated[
-        Text | None,
-        Field(
-            description="Workload file to send, written by `inferometer workload make` (.arrow or .jsonl)."
-        ),
-        Option("--workload-file", "Workload", "FILE"),
-    ] = None
-    file_sha256: Annotated[
-        Sha256 | None, Field(description="Digest of the workload file; filled in when a run begins.")
-    ] = None
-    turns: Annotated[
-        Length | None,
-        Field(
-            description="Conversations of N requests each, in the notation of lengths; for a file, at most N per row."
-        ),
-        Option("--turns", "Workload", "N"),
-        HARMLESS,
-    ] = None
-    think_ms: Annotated[
-        Length | None,
-        Field(
-            description="Time from the end of an answer to the conversation's next request, in ms, in the notation of lengths."
-        ),
-        Option("--think-ms", "Workload", "MS", default="none"),
-        HARMLESS,
-    ] = None
-    replies: Annotated[
-        Literal["server", "recorded"],
-        Field(description="What a conversation repeats as answers: the server's own, or recorded ones."),
-        Option("--replies", "Workload", "WHOSE"),
-        HARMLESS,
-    ] = "server"
-
-    @property
-    def shares(self) -> bool:
-        """See _Workload."""
-        return self.repeatable_prompts or self.content.sharing is not None or self.turns is not None
-
-
-class _Drawn(_Turns):
+class _Drawn(Turns):
     """What kinds have whose prompts are drawn.
 
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
@@ -266,7 +77,7 @@ class _Drawn(_Turns):
     ] = None
 
 
-class StandardWorkload(_Drawn, _OneClass):
+class StandardWorkload(_Drawn, OneClass):
     """A standard workload: its lengths and its kind of text.
 
     Other lengths under a standard name, or no dataset where the standard takes its text from one, make the workload `custom`
@@ -279,7 +90,7 @@ class StandardWorkload(_Drawn, _OneClass):
     chosen_by: ClassVar[str] = "workload.name"
     noun: ClassVar[str] = "a standard workload"
 
-    kind: Annotated[Literal["standard"], _KIND, HARMLESS] = "standard"
+    kind: Annotated[Literal["standard"], KIND, HARMLESS] = "standard"
     name: Annotated[
         Literal[Name, "custom"],
         Field(description=f"{', '.join(STANDARD)}; or custom, with lengths."),
@@ -345,17 +156,17 @@ class StandardWorkload(_Drawn, _OneClass):
 
     @property
     def standard(self) -> str | None:
-        """See _Workload."""
+        """See AnyKind."""
         return self.based_on if self.name == "custom" else self.name
 
     @property
     def published(self) -> tuple[Published, ...]:
-        """See _Workload."""
+        """See AnyKind."""
         return published(self.standard, (self.input_tokens, self.output_tokens))
 
     @property
     def deviations(self) -> tuple[str, ...]:
-        """See _Workload."""
+        """See AnyKind."""
         standard = self.based_on
         if standard is None:
             return ()
@@ -374,7 +185,7 @@ class StandardWorkload(_Drawn, _OneClass):
         return tuple(found)
 
 
-class LengthsWorkload(_Drawn, _OneClass):
+class LengthsWorkload(_Drawn, OneClass):
     """Random tokens of any lengths."""
 
     chosen_by: ClassVar[str] = "workload.name"
@@ -382,8 +193,8 @@ class LengthsWorkload(_Drawn, _OneClass):
 
     based_on: ClassVar[None] = None
 
-    kind: Annotated[Literal["lengths"], _KIND, HARMLESS] = "lengths"
-    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
+    kind: Annotated[Literal["lengths"], KIND, HARMLESS] = "lengths"
+    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
     input_tokens: Annotated[
         Length, Field(examples=["uniform(128,512)"], description="Prompt lengths."), HARMLESS
     ]
@@ -392,15 +203,15 @@ class LengthsWorkload(_Drawn, _OneClass):
     ]
 
 
-class MixtureWorkload(_Drawn, _NoLengths):
+class MixtureWorkload(_Drawn, NoLengths):
     """Several classes of requests, drawn by their weights."""
 
     chosen_by: ClassVar[str] = "workload.classes"
     noun: ClassVar[str] = "classes"
     decides: ClassVar[str] = "{workload.classes} determine the prompts' lengths and content"
 
-    kind: Annotated[Literal["mixture"], _KIND, HARMLESS] = "mixture"
-    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
+    kind: Annotated[Literal["mixture"], KIND, HARMLESS] = "mixture"
+    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
     classes: Annotated[
         tuple[RequestClass, ...],
         Field(
@@ -414,11 +225,11 @@ class MixtureWorkload(_Drawn, _NoLengths):
 
     @property
     def shares(self) -> bool:
-        """See _Workload."""
+        """See AnyKind."""
         return super().shares or any(one.shared_prefix is not None for one in self.classes)
 
 
-class PromptsWorkload(_Turns, _OneClass):
+class PromptsWorkload(Turns, OneClass):
     """A file of prompts (workload/prompt_file.py), taken in this `order`.
 
     `output_tokens` are for prompts that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded
@@ -432,8 +243,8 @@ class PromptsWorkload(_Turns, _OneClass):
     input_tokens: ClassVar[None] = None
     count_template: ClassVar[bool] = False  # prompts are as long as they are
 
-    kind: Annotated[Literal["prompts"], _KIND, HARMLESS] = "prompts"
-    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
+    kind: Annotated[Literal["prompts"], KIND, HARMLESS] = "prompts"
+    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
     prompts: Annotated[
         Text,
         Field(
@@ -463,16 +274,16 @@ class PromptsWorkload(_Turns, _OneClass):
 
     @property
     def text_only(self) -> bool:
-        """See _Prompts."""
+        """See Seeded."""
         return True
 
     @property
     def shares(self) -> bool:
-        """See _Workload."""
+        """See AnyKind."""
         return True
 
 
-class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
+class TraceWorkload(Seeded, OneTurn, OneClass, NoLengths):
     """The requests of a trace, whose lengths are the trace's. `prefix_sharing` declares what its prompts have in common."""
 
     chosen_by: ClassVar[str] = "trace.file"
@@ -481,17 +292,17 @@ class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
     count_template: ClassVar[bool] = False  # prompts are as long as traced
     file: ClassVar[None] = None
 
-    kind: Annotated[Literal["trace"], _KIND, HARMLESS] = "trace"
+    kind: Annotated[Literal["trace"], KIND, HARMLESS] = "trace"
     name: Annotated[Literal["trace"], Field(description="It is a trace's."), HARMLESS] = "trace"
     prefix_sharing: PrefixSharing = None
 
     @property
     def shares(self) -> bool:
-        """See _Workload."""
+        """See AnyKind."""
         return self.repeatable_prompts
 
 
-class FileWorkload(_OneTurn, _OneClass, _NoLengths):
+class FileWorkload(OneTurn, OneClass, NoLengths):
     """A workload file that has not been read yet (workload/workload_file.py). Its digest is kept in `file_sha256`.
 
     It decides everything but how requests are sampled: when a run begins, the plan takes over the workload that the file was
@@ -510,7 +321,7 @@ class FileWorkload(_OneTurn, _OneClass, _NoLengths):
     domain: ClassVar[None] = None
     language: ClassVar[None] = None
 
-    kind: Annotated[Literal["file"], _KIND, HARMLESS] = "file"
+    kind: Annotated[Literal["file"], KIND, HARMLESS] = "file"
     file: Annotated[
         Text, Field(examples=["workload.arrow"], description="Workload file to send (.arrow or .jsonl).")
     ]
@@ -522,11 +333,11 @@ KINDS: dict[str, type[AnyWorkload]] = {
     "lengths": LengthsWorkload,
     "mixture": MixtureWorkload,
     "prompts": PromptsWorkload,
+    "sessions": SessionsWorkload,
     "file": FileWorkload,
     "trace": TraceWorkload,
 }
-FALSE = frozenset({"no", "false", "off", "n", "f", "0"})
-"""How a flag spells false (pydantic reads the same words)."""
+register(KINDS.values())
 SAMPLING = frozenset({"ignore_eos", "min_tokens", "temperature"})
 """What a workload file does not decide."""
 
@@ -543,6 +354,8 @@ def kind_of(values: Any) -> str:
         return str(there["kind"])
     if "prompts" in there:
         return "prompts"
+    if "sessions" in there:
+        return "sessions"
     if "classes" in there:
         return "mixture"
     if there.get("name") == "trace":
@@ -557,6 +370,7 @@ Workload: TypeAlias = Annotated[
     | Annotated[LengthsWorkload, Tag("lengths")]
     | Annotated[MixtureWorkload, Tag("mixture")]
     | Annotated[PromptsWorkload, Tag("prompts")]
+    | Annotated[SessionsWorkload, Tag("sessions")]
     | Annotated[FileWorkload, Tag("file")]
     | Annotated[TraceWorkload, Tag("trace")],
     Discriminator(kind_of),
@@ -570,7 +384,7 @@ def workload_of(values: Mapping[str, Any]) -> AnyWorkload:
     return _WORKLOAD.validate_python(values)
 
 
-W = TypeVar("W", bound=_Prompts)
+W = TypeVar("W", bound=Seeded)
 
 
 def reseeded(workload: W, seed: int) -> W:
@@ -581,16 +395,3 @@ def reseeded(workload: W, seed: int) -> W:
 def kinds_with(key: str) -> list[type[AnyWorkload]]:
     """The kinds that have a key."""
     return [kind for kind in KINDS.values() if key in kind.model_fields]
-
-
-def _idle(kind: type[BaseModel], key: str, value: object) -> bool:
-    """Whether a key that only other kinds have says nothing: it is null, or says no to what those may do."""
-    if key in kind.model_fields or not kinds_with(key):
-        return False
-    of_type = kinds_with(key)[0].model_fields[key].annotation
-    return value is None or (bool in (of_type, *get_args(of_type)) and _says_no(value))
-
-
-def _says_no(value: object) -> bool:
-    """False, also as a flag spells it."""
-    return value is False or (isinstance(value, str) and value.strip().lower() in FALSE)
