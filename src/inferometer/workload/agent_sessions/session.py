@@ -82,7 +82,8 @@ class AgentSession:
                 return f"{label} waits for a step that does not stand before it"
             if step.extends != NONE and not 0 <= step.extends < number:
                 return f"{label} goes on with a step that does not stand before it"
-            if step.extends != NONE and step.extends not in waited_for(self.steps, number):
+            waited = step.extends in (NONE, *step.after) or step.extends in waited_for(self.steps, number)
+            if not waited:
                 return f"{label} goes on with a step that it does not wait for"
             if not step.messages:
                 return f"{label} has no messages of its own"
