@@ -11,7 +11,8 @@ from simulating import Nobody, simulated, timeless
 
 from inferometer.documents.part import to_data
 from inferometer.drive.pacer import Hit
-from inferometer.drive.share import Assignment, share_of
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import share_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import PULSE, RECORD, Phase

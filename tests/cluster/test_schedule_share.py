@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from inferometer.cluster.link import LinkLost
 from inferometer.cluster.messages import FilePart
 from inferometer.cluster.schedule_share import PART_BYTES, ReceivedFile, needed, packed, send_share, unpacked
-from inferometer.drive.share import Assignment, share_of
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import share_of
 from inferometer.journal.schedule import Schedule, Scheduled, write
 from inferometer.journal.schema import Phase
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.drive.pacer import Ending, Hit
-from inferometer.drive.share import Assignment, Share, TurnShare, share_of
+from inferometer.drive.share import Assignment, Share, TurnShare
+from inferometer.drive.shares import share_of
 from inferometer.engines.dialect import GenerationRequest, messages_bytes
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schedule import Schedule, Scheduled, write

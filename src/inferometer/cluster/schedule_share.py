@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from inferometer.cluster.link import LinkLost
 from inferometer.cluster.messages import FilePart
-from inferometer.drive.share import Assignment, share_of
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import share_of
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import SCHEDULE, Phase
 

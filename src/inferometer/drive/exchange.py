@@ -67,7 +67,8 @@ class Exchange:
     `submit_ns`: how long the call took at whose beginning
     `t_submit` was read; 0 on the loopback interface. `unread`: of the transport that it was sent on.
 
-    `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
+    `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own, as
+    is `own_field`, name and value of one more header line.
     `body_crc`: CRC-32 of the body that was handed over, where it was put together from answers; -1: not taken.
     `tokens`: as many as were requested, at most; 0: not known, and then no stream overruns them.
     """
@@ -94,6 +95,7 @@ class Exchange:
         "lag_ns",
         "merged",
         "outcome",
+        "own_field",
         "request_body",
         "request_head",
         "retry_after_s",
@@ -125,8 +127,10 @@ class Exchange:
         *,
         tokens: int = 0,
         limits: AnswerLimits = UNLESS_SET,
+        own_field: tuple[bytes, bytes] | None = None,
     ) -> None:
         self.dialect = dialect
+        self.own_field = own_field
         self.tokens = tokens
         self._limits = limits
         self._read_event = dialect.read_event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from inferometer.drive.pacer import (
     ClosedPacer,
@@ -45,6 +45,8 @@ class Share:
 
     listens = False
     """Whether what is sent depends on what was answered: then `ended` is to be called."""
+    by_end = False
+    """Whether later requests are due by the instant at which an answer ended, also where it was read later."""
 
     def __init__(self, schedule: Schedule, assignment: Assignment) -> None:
         self._schedule = schedule
@@ -117,6 +119,10 @@ class Share:
         """The output tokens that a request asks for, at most."""
         return int(self._tokens[hit.row])
 
+    def session_of(self, _row: int, /) -> int | None:
+        """The session of a request, or the conversation; None: it is of none."""
+        return None
+
     def ended(self, end: Ending, reply: str) -> None:
         """A request has ended; `reply` is what the server answered."""
 
@@ -145,7 +151,7 @@ class TailShare:
     phase is worker i mod workers', as in any open loop.
     """
 
-    listens = False
+    listens = by_end = False
 
     def __init__(self, tail: Tail, first: int, start_ns: int, worker: int = 0, workers: int = 1) -> None:
         self._tail, self._first, self._worker, self._workers = tail, first, worker, workers
@@ -175,6 +181,9 @@ class TailShare:
     def phase_of(self, _row: int) -> int:
         """A trace has no lead-in."""
         return Phase.MEASURE
+
+    def session_of(self, _row: int, /) -> None:
+        """A trace's requests are of no session."""
 
     def ended(self, end: Ending, reply: str) -> None:
         """See Share."""
@@ -217,6 +226,10 @@ class TurnShare(Share):
                 row = follower.get(row, -1)
         return mine
 
+    def session_of(self, row: int, /) -> int | None:
+        """See Share."""
+        return self._lanes.session[row]
+
     def body(self, hit: Hit) -> bytes:
         """The body of a turn, with all that it repeats."""
         body = super().body(hit)
@@ -246,12 +259,3 @@ class TurnShare(Share):
     def _goes_on(self, row: int) -> bool:
         turns = self._lanes.turn
         return row + 1 < len(turns) and turns[row + 1] == turns[row] + 1
-
-
-def share_of(schedule: Schedule, assignment: Assignment) -> Share:
-    """The requests of an assignment. A probe is due at once, whatever the load."""
-    if assignment.phase == Phase.PROBE:
-        return Share(schedule, replace(assignment, slots=None))
-    table = schedule.table
-    alone = table.column("session").null_count == table.column("user").null_count == len(schedule)
-    return (Share if alone else TurnShare)(schedule, assignment)

@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +27,9 @@ from inferometer.drive.channel_kinds import kind_of
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.share import Assignment, Share, TailShare, share_of
+from inferometer.drive.session_header import SessionHeader
+from inferometer.drive.share import Assignment, Share, TailShare
+from inferometer.drive.shares import share_of
 from inferometer.drive.transport import Peer
 from inferometer.drive.worker_messages import Command, Failed, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
@@ -96,6 +99,8 @@ class Worker:
         self._heads = [kind.prepare(head) for head in job.heads]
         self._head = self._heads[0]
         self._one_head = len(self._heads) == 1
+        name = job.session_header
+        self._session_header = None if name is None else SessionHeader(name, job.session_salt)
         self._pacer: Pacer = OpenPacer([], [])
         self._share: Share | TailShare | None = None
         self._appended = More(size=0, final=False)
@@ -219,15 +224,21 @@ class Worker:
         self._journal.flush()
 
     def _send(self, hit: Hit, now: int) -> None:
-        assert self._share is not None, "no phase has begun"
-        body = self._share.body(hit)
-        head = self._head if self._one_head else self._heads[self._share.request_class(hit)]
+        share, own = self._share, None
+        assert share is not None, "no phase has begun"
+        body = share.body(hit)
+        head = self._head if self._one_head else self._heads[share.request_class(hit)]
         deadline = now + self._job.timeout_ns
+        if self._session_header is not None:
+            session = share.session_of(hit.row)
+            own = self._session_header.field(share.phase_of(hit.row), session, hit.row, hit.cycle)
         exchange = Exchange(
             hit.row, hit.cycle, hit.due_ns, head, body, deadline, self._dialect,
-            tokens=self._share.tokens(hit), limits=self._limits,
+            tokens=share.tokens(hit), limits=self._limits, own_field=own,
         )  # fmt: skip
         self._reactor.submit(exchange, now)
+        if share.listens:  # behind the sending, which it is not to delay
+            exchange.body_crc = zlib.crc32(body)
 
     def _ended(self, exchange: Exchange) -> None:
         free_at, ok = exchange.t_end, exchange.outcome == "ok"

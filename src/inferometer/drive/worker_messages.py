@@ -44,6 +44,9 @@ class Job(msgspec.Struct, frozen=True):
     limits: AnswerLimits = UNLESS_SET
     streams: int = 1
     """Exchanges at once on a connection, where the protocol can carry several."""
+    session_header: str | None = None
+    session_salt: str = ""
+    """The name of the header line that says which session a request is of, and what its values are made of."""
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):

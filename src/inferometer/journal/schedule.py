@@ -104,6 +104,7 @@ class Schedule:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         if not path.is_file():  # a pipe would be waited for
             raise RecordError(f"{path.name}: not a schedule (no regular file)")
         try:

@@ -6,6 +6,7 @@ record is held to it. Rows are those of the schedule (journal/schedule.py), so t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -78,3 +79,33 @@ def read(path: Path) -> pa.Table:
         raise file_error(f"{path.name}: not the steps of a run ({cause})", cause) from cause
     check_filled(zip(STEPS, table.columns, strict=True), path)
     return table
+
+
+# What a step repeats is put together from the schedule while the load runs, by rules that whoever reads the record needs too.
+
+FILE = "steps.arrow"
+_HOLE = b"\0"
+"""In a reply of the schedule: here the text of the server's answer stands. JSON has no such byte."""
+_STRIDE = 381_966_011
+_NONCES = 10**9
+
+
+def with_hole(before: bytes, behind: bytes) -> bytes:
+    """A reply that is the server's in its text, and recorded in all else."""
+    return before + _HOLE + behind
+
+
+def repeated(reply: bytes | None, text: str) -> bytes:
+    """What later steps repeat as the answer to one: the recorded `reply`, the server's `text` in its hole, or that alone."""
+    if reply is None:
+        return b'{"role":"assistant","content":%b}' % _spelled(text)
+    return reply.replace(_HOLE, _spelled(text), 1) if _HOLE in reply else reply
+
+
+def _spelled(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False).encode()
+
+
+def renewed(nonce: bytes, cycle: int) -> bytes:
+    """The nonce, nine digits, of a step that is sent for the `cycle`-th time anew."""
+    return b"%09d" % ((int(nonce) + cycle * _STRIDE) % _NONCES)

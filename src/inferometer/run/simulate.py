@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import PreemptionCounts, SimulatedEngine
 from inferometer.drive.progress_counters import Progress
-from inferometer.drive.share import Assignment, share_of
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
 from inferometer.errors import PlanError, Problem

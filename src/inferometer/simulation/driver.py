@@ -19,6 +19,7 @@ The loop is drive/worker.py's without what takes time there. Pacers, schedule, e
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from random import Random
@@ -282,6 +283,8 @@ class Driver:
         now, server = self.now, self._server
         exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", b"", now + self._timeout_ns, server.dialect)
         exchange.t_taken = exchange.t_send = exchange.t_submit = now
+        if self._share is not None and self._share.listens:
+            exchange.body_crc = zlib.crc32(body)
         self._sent += 1
         try:
             ask = server.read(hit, body)
@@ -327,7 +330,8 @@ class Driver:
         self._journal.add(exchange, phase)
         if self._journal.pending >= FLUSH_ROWS:
             self._journal.flush()
-        end = Ending(exchange.index, exchange.cycle, free_at, ok)
+        by_end = ok and self._share.by_end
+        end = Ending(exchange.index, exchange.cycle, exchange.t_end if by_end else free_at, ok)
         if self._share.listens:
             self._share.ended(end, exchange.answer.reply())
         self._pacer.ended(end)
