@@ -67,6 +67,23 @@ def test_the_server_reads_each_request_whatever_was_sent_before(
     }
 
 
+@given(st.lists(st.tuples(st.sampled_from(range(3)), st.integers(0, 300), st.integers(1, 300)), max_size=12))
+def test_a_field_of_its_own_is_read_and_leaves_the_others_as_they_are(
+    requests: list[tuple[int, int, int]],
+) -> None:
+    """Law: whatever its lengths, and whether or not the rest of the head was sent before."""
+    server, client = Server(), Http2Client(100)
+    client.open()
+    client.receive(server.take())
+    for number, (which, value, name) in enumerate(requests):
+        own = b"X-" + b"n" * name, b"%d" % number + b"v" * value
+        stream = client.request(CLASSES[which], b"x", None, own)
+        server.receive(sent(client))
+        fields = {key.decode(): text.decode() for key, text in CLASSES[which]}
+        extra = {own[0].lower().decode(): own[1].decode()}
+        assert server.heads[stream.number] == {**fields, "content-length": "1"} | extra
+
+
 def test_a_head_that_was_sent_before_is_short() -> None:
     """The point of the table: what it holds is not spelled out again."""
     server, client = Server(), Http2Client(100)

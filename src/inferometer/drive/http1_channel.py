@@ -67,8 +67,9 @@ class Http1Channel:
         self.capacity = 0
         self._exchange = exchange
         self.exchanges = (exchange,)
-        body = exchange.request_body
-        wire = b"%b%d\r\n\r\n%b" % (exchange.request_head, len(body), body)
+        body, own = exchange.request_body, exchange.own_field
+        line = b"" if own is None else b"%b: %b\r\n" % own
+        wire = b"%b%d\r\n%b\r\n%b" % (exchange.request_head, len(body), line, body)
         self.outgoing.append((wire, exchange, True))
 
     def feed(self, data: bytes, at: int, lag: int) -> bool:

@@ -80,8 +80,9 @@ class Http2Channel:
 
     def submit(self, exchange: Exchange) -> None:
         """See Channel. What the server's windows do not admit of a body is sent as they grow."""
-        body = exchange.request_body
-        self._carried[exchange] = self._client.request(_fields(exchange.request_head), body, exchange)
+        body, own = exchange.request_body, exchange.own_field
+        fields = _fields(exchange.request_head)
+        self._carried[exchange] = self._client.request(fields, body, exchange, own)
 
     def feed(self, data: bytes, at: int, lag: int) -> bool:
         """See Channel."""

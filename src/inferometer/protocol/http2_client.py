@@ -155,18 +155,18 @@ class Http2Client:
         connection.increment_flow_control_window(MOST_WINDOW - connection.inbound_flow_control_window)
         self._flush()
 
-    def request(self, fields: Fields, body: bytes, owner: Any) -> Stream:
+    def request(
+        self, fields: Fields, body: bytes, owner: Any, own: tuple[bytes, bytes] | None = None
+    ) -> Stream:
         """Send a request with this body and its length, only while there are places: what the windows admit, the rest as they
-        grow."""
+        grow. `own`: a field that others of the same fields do not have."""
         self._flush()
         number = self._highest = self._highest + 2 if self._highest else 1
         stream = self.streams[number] = Stream(number, owner, body)
-        data, whole = self._heads.send(number, fields, body)
+        data, whole = self._heads.send(number, fields, body, own)
         if whole:
             stream.rest = b""
-            self.outgoing.append((data, owner, True))
-        else:
-            self._send_body(stream, data)
+        self._send_body(stream, data)
         return stream
 
     def cancel(self, stream: Stream) -> None:

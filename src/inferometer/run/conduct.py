@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -159,6 +160,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     open_loop, slots = load.model != "closed", load.concurrency or 1
     first = trace.facts.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
+    salt = secrets.token_hex(16)
     return [
         Job(
             api=wanted.api,
@@ -188,6 +190,8 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
                 overrun_ns=seconds_to_ns(wanted.max_overrun_s),
             ),
             streams=wanted.streams,
+            session_header=wanted.session_header,
+            session_salt=salt,
         )
         for worker in range(workers)
     ]
