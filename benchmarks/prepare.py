@@ -21,7 +21,8 @@ from inferometer.journal.folder import RunFolder
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.workload import AnyWorkload, workload_of
-from inferometer.run.requests import Requests, Served
+from inferometer.run.request_writer import Served
+from inferometer.run.requests import Requests
 from inferometer.workload import tokenizers
 from inferometer.workload.parallel import MOST_PROCESSES, cores
 from inferometer.workload.sources import TraceRows, sourced

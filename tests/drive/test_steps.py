@@ -19,12 +19,12 @@ from inferometer.drive.share import Assignment, Share
 from inferometer.drive.shares import share_of
 from inferometer.drive.step_pacer import StepPacer
 from inferometer.drive.step_share import StepShare
-from inferometer.engines.dialect import GenerationRequest, messages_bytes
+from inferometer.engines.dialect import GenerationRequest, messages_bytes, repeated, with_hole
 from inferometer.engines.openai import CHAT
 from inferometer.journal import steps as graph
 from inferometer.journal.schedule import Schedule, Scheduled, write
 from inferometer.journal.schema import Phase
-from inferometer.journal.steps import StepRow, renewed, with_hole
+from inferometer.journal.steps import StepRow, renewed
 
 START = 1000
 Service = Callable[[Hit], int]
@@ -307,13 +307,13 @@ def test_sessions_that_are_gone_through_again_have_other_nonces(
 
 def test_the_servers_text_stands_in_the_hole_of_a_reply() -> None:
     reply = with_hole(b'{"role":"assistant","content":', b',"tool_calls":[]}')
-    assert json.loads(graph.repeated(reply, 'a "b"')) == {
+    assert json.loads(repeated(reply, 'a "b"')) == {
         "role": "assistant",
         "content": 'a "b"',
         "tool_calls": [],
     }
-    assert graph.repeated(b'{"role":"assistant","content":"c"}', "x") == b'{"role":"assistant","content":"c"}'
-    assert json.loads(graph.repeated(None, "x")) == {"role": "assistant", "content": "x"}
+    assert repeated(b'{"role":"assistant","content":"c"}', "x") == b'{"role":"assistant","content":"c"}'
+    assert json.loads(repeated(None, "x")) == {"role": "assistant", "content": "x"}
 
 
 @given(st.integers(0, 10**9 - 1), st.integers(0, 1000))

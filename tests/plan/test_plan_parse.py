@@ -133,6 +133,12 @@ def test_every_flag_reaches_its_key() -> None:
     # Each excludes another flag of the list; the trace's are in tests/plan/test_plan_trace.py.
     elsewhere = {"--concurrency", "--api-key-file", "--insecure", "--prompts", "--prompts-order"}
     elsewhere |= {"--users", "--user-rate", "--turns", "--think-ms", "--replies"}  # in test_plan_turns.py
+    elsewhere |= {
+        "--sessions",
+        "--sessions-format",
+        "--tool-ms",
+        "--session-header",
+    }  # in test_plan_sessions.py
     elsewhere |= {"--workload-file", "--declare"}  # the latter in test_plan_declarations.py
     elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}
     elsewhere |= {

@@ -18,7 +18,8 @@ def test_a_file_of_sessions_is_a_workload_of_its_own_with_everything_as_recorded
     workload = planned(sessions="s.jsonl").workload
     assert isinstance(workload, SessionsWorkload)
     assert (workload.replies, workload.tool_ms, workload.think_ms) == ("recorded", None, None)
-    assert workload.shares and workload.text_only
+    assert workload.shares
+    assert workload.text_only
 
 
 @pytest.mark.parametrize("flag", ["tool_ms", "think_ms"])

@@ -28,6 +28,7 @@ LEAST: dict[str, dict[str, object]] = {
     "lengths": {"kind": "lengths", "input_tokens": 5, "output_tokens": 7},
     "mixture": {"kind": "mixture", "classes": CLASSES},
     "prompts": {"kind": "prompts", "prompts": "own.jsonl"},
+    "sessions": {"kind": "sessions", "sessions": "recorded.jsonl"},
     "file": {"kind": "file", "file": "made.arrow"},
     "trace": {"kind": "trace"},
 }

@@ -158,6 +158,7 @@ def test_a_simulation_reaches_files_and_nobody(place: str) -> None:
     plan = Plan.model_validate(REACHING[place])
     read = place in {
         "plan.workload.prompts",
+        "plan.workload.sessions",
         "plan.workload.dataset",
         "plan.workload.dataset_subset",
         "plan.workload.file",

@@ -21,7 +21,7 @@ from inferometer.workload.agent_sessions.session import NONE, AgentSession, Dela
 
 SECRET_WORDS = "tell nobody"
 USER = {"role": "user", "content": SECRET_WORDS}
-CALLS = {"tool_calls": [{"id": "c1", "function": {"name": "search", "arguments": "{}"}}]}
+CALLS = {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}]}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": SECRET_WORDS}
 SCHEMA = Path(__file__).parents[2] / "docs" / "agent-session.schema.json"
 

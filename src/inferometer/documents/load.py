@@ -15,7 +15,7 @@ class OfferedLoad(Part, frozen=True):
     """What the plan asks for. `rate` per second, of `rate_of`; the members of other load models are None."""
 
     rate: float | None
-    rate_of: Literal["requests", "conversations"] | None
+    rate_of: Literal["requests", "conversations", "sessions"] | None
     concurrency: int | None
     users: int | None
     user_rate: float | None

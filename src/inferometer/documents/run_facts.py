@@ -11,6 +11,7 @@ from inferometer.documents.part import Part, WallNs
 from inferometer.documents.workload import (
     DrawnRequests,
     PromptFile,
+    SessionFile,
     SourceFacts,
     TextSource,
     TokenizerFacts,
@@ -166,3 +167,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     clock_state: ClockSynchronisation | None = None
     hosts: tuple[LoadHost, ...] = ()
     round_trips: RoundTrips | None = None
+    sessions: SessionFile | None = None

@@ -12,6 +12,7 @@ from inferometer.plan.length_histogram import LengthHistogram
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.request_class import ClassContent, RequestClass
 from inferometer.plan.schema import Plan
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import Fields
 from inferometer.plan.workload import (
     LengthsWorkload,
@@ -59,6 +60,23 @@ class PromptFile(Part, frozen=True):
     with_system_prompt: int
     input_tokens: LengthTally | None = None
     output_tokens: LengthTally | None = None
+
+
+class SessionFile(Part, frozen=True):
+    """The user's file of recorded sessions, without any of its text. `branching`: sessions whose steps are no plain chain;
+    `with_tools`: steps whose recorded reply calls tools; `images`: parts of messages that are images; `without_reply`: steps of
+    which no reply is recorded."""
+
+    file: str
+    format: str
+    sha256: str
+    bytes: int
+    sessions: int
+    steps: int
+    branching: int
+    with_tools: int
+    images: int
+    without_reply: int
 
 
 class Corpus(Part, frozen=True):
@@ -109,6 +127,7 @@ class SourceFacts(Part, frozen=True):
     prompts: PromptFile | None = None
     texts: TextSource | None = None
     made: WorkloadFile | None = None
+    sessions: SessionFile | None = None
 
 
 class PrefixHits(Part, frozen=True):
@@ -262,6 +281,7 @@ class WorkloadAccount(Part, frozen=True):
     texts: TextSource | None
     drawn: RequestStatistics | None
     prefix_hits: PrefixHits | None
+    sessions: SessionFile | None = None
 
 
 # What a report has to say of a workload: the seven items of draft 4.3.1, and which of them are missing.
@@ -319,8 +339,16 @@ _DOMAINS: dict[ClassContent, str] = {
 _LANGUAGES: dict[ClassContent, str] = {"random": "none", "english": "English", "code": "Python"}
 
 
-def disclosed(plan: Plan, file: PromptFile | None = None, trace: TraceFacts | None = None) -> Disclosed:
-    """The items of a plan's workload. `file`, `trace`: what was found in its file of prompts or its trace, if it has one."""
+def disclosed(
+    plan: Plan,
+    file: PromptFile | None = None,
+    trace: TraceFacts | None = None,
+    sessions: SessionFile | None = None,
+) -> Disclosed:
+    """The items of a plan's workload. `file`, `trace`, `sessions`: what was found in its file of prompts, its trace or its
+    recorded sessions, if it has any."""
+    if isinstance(plan.workload, SessionsWorkload):
+        return _of_sessions(plan, plan.workload, sessions)
     items = _of_requests(plan, file, trace)
     turns = plan.workload.turns
     if turns is None:
@@ -435,6 +463,29 @@ def _of_file(plan: Plan, workload: PromptsWorkload, file: PromptFile | None, uni
         language=workload.language,
         system_prompt=system,
         prefix=workload.prefix_sharing,
+    )
+
+
+def _of_sessions(plan: Plan, workload: SessionsWorkload, file: SessionFile | None) -> Disclosed:
+    """How long prompts are only the server counts; what is recorded in messages is named as that."""
+    inputs = outputs = None
+    if file is not None:
+        whole = f"{file.steps:,} steps of {file.sessions:,} recorded sessions"
+        inputs = f"empirical: {whole}, in tokens of the server; a step repeats its conversation"
+        drawn = (
+            "" if workload.output_tokens is None else f"; {workload.output_tokens} where a step records none"
+        )
+        outputs = f"empirical: as recorded of {whole}{drawn}"
+    whose = "the server's own answers" if workload.replies == "server" else "recorded answers"
+    repeats = f"a step repeats the steps that it goes on with, with {whose}"
+    return Disclosed(
+        input=inputs,
+        output=outputs,
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain,
+        language=workload.language,
+        system_prompt=None if file is None else "as recorded in the sessions' messages",
+        prefix=f"{workload.prefix_sharing}; {repeats}" if workload.prefix_sharing else repeats,
     )
 
 

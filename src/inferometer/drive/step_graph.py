@@ -79,9 +79,10 @@ class StepGraph:
 
 def _column(table: pa.Table, name: str) -> Ints:
     column = table.column(name).combine_chunks().fill_null(NONE)
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+    values: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
 
 
 def _seen(values: Ints) -> memoryview:
     """Numbers as plain ints one by one, which an array of numpy is slow at."""
-    return memoryview(np.ascontiguousarray(values, dtype=np.int64))
+    return np.ascontiguousarray(values, dtype=np.int64).data

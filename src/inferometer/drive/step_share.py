@@ -3,8 +3,8 @@
     own messages of a step  |  in the schedule
     all before them         |  of the step that it goes on with: all before that, its own, and the answer to it
 
-An answer is the recorded one, the server's, or the server's text in what was recorded (journal/steps.py). What a step may have
-repeated is kept until no further step of its session can: those that go on with it are sent, or the session is over.
+An answer is the recorded one, the server's, or the server's text in what was recorded (engines/dialect.py). What may be
+repeated of a step is kept until all that go on with it are sent, or its session is over.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from inferometer.drive.pacer import Company, Ending, Hit
 from inferometer.drive.share import Assignment, Share
 from inferometer.drive.step_graph import StepGraph
 from inferometer.drive.step_pacer import StepPacer
-from inferometer.engines.dialect import extended, inserted
+from inferometer.engines.dialect import extended, inserted, repeated
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.steps import renewed, repeated
+from inferometer.journal.steps import renewed
 
 
 class StepShare(Share):

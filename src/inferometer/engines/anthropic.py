@@ -268,6 +268,5 @@ ANTHROPIC = Dialect(
     length_fields=("max_tokens",),
     headers={"anthropic-version": VERSION},
     key_headers=_key_headers,
-    system_apart=True,
     typed_events=True,
 )

@@ -106,8 +106,6 @@ class Dialect:
     """Header lines that every request has; a plan's own replace them."""
     key_headers: Callable[[str, str], Mapping[str, str]] = bearer
     """The header lines of a key for a host name ("": the embedded server's)."""
-    system_apart: bool = False
-    """A system prompt is a field of the body, not a message: each turn of a conversation has to carry it."""
     typed_events: bool = False
     """Events have a `type`. A stream may give it as the event's name alone."""
     ids_nonce: Callable[[str], bytes] = str.encode
@@ -119,6 +117,11 @@ class Dialect:
     """What it says there; raises ValueError where it is something else."""
     asked: Callable[[bytes], bytes] | None = None
     """Of a request's body, what an answer to it may repeat and one to another request does not (`Answer.asked`)."""
+
+    @property
+    def system_apart(self) -> bool:
+        """A system prompt is a field of the body, not a message: each turn of a conversation has to carry it."""
+        return self.interface.system_apart
 
 
 def load(name: str, form: MessageForm | None = None) -> Dialect:
@@ -195,3 +198,19 @@ def extended(history: bytes, own: bytes, reply: bytes) -> bytes:
 def inserted(body: bytes, own_at: int, history: bytes) -> bytes:
     """A body whose own messages begin at `own_at`, with the history in front of them."""
     return body[:own_at] + history + body[own_at:]
+
+
+_HOLE = b"\0"
+"""In a reply of the schedule: here the text of the server's answer stands. JSON has no such byte."""
+
+
+def with_hole(before: bytes, behind: bytes) -> bytes:
+    """A reply that is the server's in its text, and recorded in all else."""
+    return before + _HOLE + behind
+
+
+def repeated(reply: bytes | None, text: str) -> bytes:
+    """What later steps repeat as the answer to one: the recorded `reply`, the server's `text` in its hole, or that alone."""
+    if reply is None:
+        return messages_bytes([("assistant", text)])
+    return reply.replace(_HOLE, json.dumps(text, ensure_ascii=False).encode(), 1) if _HOLE in reply else reply

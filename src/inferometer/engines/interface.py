@@ -8,6 +8,8 @@
 | `only_streams`      | answers cannot be requested whole                                                         |
 | `greets`            | a WebSocket's server says something of its own accord, before a request or after it       |
 | `takes_messages`    | a prompt may be a list of messages: system prompts and conversations need that            |
+| `takes_tools`       | messages may hold more than texts: tools, their calls and results, images                 |
+| `system_apart`      | a system prompt is a field of the body, not a message                                     |
 | `takes_text`        | a prompt may be text                                                                      |
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
@@ -52,6 +54,8 @@ class Interface:
     home: str
     framing: Framing = Framing.SSE
     takes_messages: bool = False
+    takes_tools: bool = False
+    system_apart: bool = False
     takes_text: bool = True
     takes_ids: bool = False
     applies_template: bool = True
@@ -168,6 +172,7 @@ _REGISTERED = (
         "/v1/chat/completions",
         "openai:CHAT",
         takes_messages=True,
+        takes_tools=True,
         stamp_field="timings_per_token",
     ),
     Interface(
@@ -193,6 +198,7 @@ _REGISTERED = (
         "/v1/messages",
         "anthropic:ANTHROPIC",
         takes_messages=True,
+        system_apart=True,
         takes_ignore_eos=False,
     ),
     Interface(

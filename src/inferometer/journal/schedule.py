@@ -69,10 +69,11 @@ def write(path: Path, rows: Iterable[Scheduled]) -> None:
         pa.ipc.new_file(sink, SCHEDULE) as writer,
     ):
         while batch := list(islice(remaining, BATCH)):
-            writer.write_batch(_batch(batch))
+            writer.write_batch(batch_of(batch))
 
 
-def _batch(rows: Sequence[Scheduled]) -> pa.RecordBatch:
+def batch_of(rows: Sequence[Scheduled]) -> pa.RecordBatch:
+    """Rows as a batch of the file."""
     columns = [[getattr(row, name) for row in rows] for name in SCHEDULE.names]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
     return pa.record_batch(arrays, schema=SCHEDULE)
@@ -88,7 +89,7 @@ class Appender:
 
     def append(self, rows: Sequence[Scheduled]) -> None:
         """Add PIECE rows, or the last, which may be fewer."""
-        self._writer.write_batch(_batch(rows))
+        self._writer.write_batch(batch_of(rows))
         self.size = self._sink.tell()
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ record is held to it. Rows are those of the schedule (journal/schedule.py), so t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from inferometer.errors import RecordError, file_error
-from inferometer.journal.schedule import BATCH
+from inferometer.journal.schedule import BATCH, Scheduled, batch_of
+from inferometer.journal.schema import SCHEDULE
 from inferometer.journal.versions import check_filled, check_unpacked
 from inferometer.whole_file import check_regular, replacing
 
@@ -57,9 +57,29 @@ def write(path: Path, rows: Iterable[StepRow]) -> None:
     remaining: Iterator[StepRow] = iter(rows)
     with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, STEPS) as writer:
         while batch := list(islice(remaining, BATCH)):
-            columns = [[getattr(row, name) for row in batch] for name in STEPS.names]
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)]
-            writer.write_batch(pa.record_batch(arrays, schema=STEPS))
+            writer.write_batch(_batch(batch))
+
+
+def write_both(schedule: Path, steps: Path, rows: Iterable[tuple[Scheduled, StepRow | None]]) -> None:
+    """Write a schedule and its steps in one go; a request that is no step has none. Those of one batch are held."""
+    remaining = iter(rows)
+    with (
+        replacing(schedule) as first,
+        replacing(steps) as second,
+        pa.OSFile(str(first), "wb") as first_sink,
+        pa.OSFile(str(second), "wb") as second_sink,
+        pa.ipc.new_file(first_sink, SCHEDULE) as requests,
+        pa.ipc.new_file(second_sink, STEPS) as graph,
+    ):
+        while batch := list(islice(remaining, BATCH)):
+            requests.write_batch(batch_of([one for one, _ in batch]))
+            graph.write_batch(_batch([step for _, step in batch if step is not None]))
+
+
+def _batch(rows: Sequence[StepRow]) -> pa.RecordBatch:
+    columns = [[getattr(row, name) for row in rows] for name in STEPS.names]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)]
+    return pa.record_batch(arrays, schema=STEPS)
 
 
 def read(path: Path) -> pa.Table:
@@ -81,29 +101,9 @@ def read(path: Path) -> pa.Table:
     return table
 
 
-# What a step repeats is put together from the schedule while the load runs, by rules that whoever reads the record needs too.
-
 FILE = "steps.arrow"
-_HOLE = b"\0"
-"""In a reply of the schedule: here the text of the server's answer stands. JSON has no such byte."""
 _STRIDE = 381_966_011
 _NONCES = 10**9
-
-
-def with_hole(before: bytes, behind: bytes) -> bytes:
-    """A reply that is the server's in its text, and recorded in all else."""
-    return before + _HOLE + behind
-
-
-def repeated(reply: bytes | None, text: str) -> bytes:
-    """What later steps repeat as the answer to one: the recorded `reply`, the server's `text` in its hole, or that alone."""
-    if reply is None:
-        return b'{"role":"assistant","content":%b}' % _spelled(text)
-    return reply.replace(_HOLE, _spelled(text), 1) if _HOLE in reply else reply
-
-
-def _spelled(text: str) -> bytes:
-    return json.dumps(text, ensure_ascii=False).encode()
 
 
 def renewed(nonce: bytes, cycle: int) -> bytes:

@@ -23,6 +23,7 @@ from inferometer.measure.lengths import TEMPLATE_TOKENS
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Record
 from inferometer.plan.schema import Plan
+from inferometer.plan.session_workload import SessionsWorkload
 
 CACHE_SHARE = 0.05
 """Prompts are made to share nothing; a chat template's own tokens may still hit and are left out where they can be told."""
@@ -89,7 +90,8 @@ def _best(record: Record, drawn: RequestStatistics | None) -> float | None:
 
 def _answers(plan: Plan) -> bool:
     """Whether there are the server's own replies to repeat: how much of them is not known beforehand."""
-    return plan.workload.turns is not None and plan.workload.replies == "server"
+    of_sessions = isinstance(plan.workload, SessionsWorkload)
+    return (plan.workload.turns is not None or of_sessions) and plan.workload.replies == "server"
 
 
 def _by_usage(plan: Plan, measurement: Measurement, record: Record, drawn: RequestStatistics | None) -> Check:

@@ -114,6 +114,12 @@ class Lengths:
     chance: float | None = None
 
 
+def server_lengths(samples: Samples) -> Lengths:
+    """Of prompts that nobody asked to be of a certain length: what the server counted, and nothing to judge."""
+    server = samples.counts.server_input
+    return Lengths(None, None, _mean(server), None, 0, 0, counted=spread(server))
+
+
 def learned_lengths(record: Record, samples: Samples, template: float, *, with_template: bool) -> Lengths:
     """Of prompts sized by a learned ratio: judged by the server's counts less its `template`, where lengths exclude it and it
     is no longer than one, and in the mean, since single texts scatter around a ratio. Later turns repeat answers, whose length

@@ -37,6 +37,7 @@ from inferometer.measure.lengths import (
     learned_lengths,
     output_lengths,
     prompt_lengths,
+    server_lengths,
     spread,
 )
 from inferometer.measure.load import (
@@ -63,6 +64,7 @@ from inferometer.measure.throughput import rates
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates, stem
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.telemetry.machines.tracks import MachineTracks
 from inferometer.telemetry.metrics.normalised import Translated
@@ -491,6 +493,8 @@ def _zero_share(samples: Samples) -> float | None:
 
 def _prompts(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Lengths:
     with_template = bool(plan.workload.count_template)
+    if isinstance(plan.workload, SessionsWorkload):
+        return server_lengths(samples)
     if probed.template is not None:
         return learned_lengths(record, samples, probed.template, with_template=with_template)
     # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.

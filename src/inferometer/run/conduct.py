@@ -41,7 +41,7 @@ from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
 from inferometer.run.preparation import prepared
-from inferometer.run.requests import RequestWriter
+from inferometer.run.request_writer import RequestWriter
 from inferometer.run.round_trips import RoundTripAccount
 from inferometer.run.scraping import Scrapes, secrets_of_run
 from inferometer.run.target import (

@@ -25,7 +25,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, MixtureWorkload, StandardWorkload
 from inferometer.report.figures import size
 from inferometer.run.ui import Ui
-from inferometer.workload.sources import RequestSource, TraceRows
+from inferometer.workload.sources import AnySource, TraceRows
 
 SCHEDULED = 280.0
 PROMPT_TOKEN = 6.0
@@ -61,7 +61,7 @@ class DiskNeed:
         return self.requests + self.journal + self.record
 
 
-def expected(plan: Plan, source: RequestSource | TraceRows) -> Expected | None:
+def expected(plan: Plan, source: AnySource) -> Expected | None:
     """What the plan is going to send; None where that is not known beforehand."""
     if isinstance(source, TraceRows):
         facts = source.trace.facts
@@ -112,7 +112,7 @@ def disk_need(run: Expected, keep_text: KeepText, *, streamed: bool) -> DiskNeed
     )
 
 
-def announce_need(plan: Plan, source: RequestSource | TraceRows, folder: RunFolder, ui: Ui) -> None:
+def announce_need(plan: Plan, source: AnySource, folder: RunFolder, ui: Ui) -> None:
     """Announce what a run needs of the disk of its folder, if that is much. Raises MachineError where it is not there."""
     run = expected(plan, source)
     if run is None:

@@ -19,7 +19,8 @@ from inferometer.journal.seal import run_of
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Guardrails, Plan
-from inferometer.run.requests import RequestWriter, Served
+from inferometer.plan.session_workload import SessionsWorkload
+from inferometer.run.request_writer import RequestWriter, Served
 from inferometer.server.engine.settings import INPUT_GUARDRAILS, OUTPUT_GUARDRAILS
 from inferometer.telemetry.host import environment, usable_cores
 from inferometer.workload import tokenizers
@@ -58,6 +59,7 @@ def first_facts(
         prompts=requests.source.prompts,
         texts=requests.source.texts,
         made=requests.source.made,
+        sessions=requests.source.sessions,
         trace=None if trace is None else trace.facts,
         prompt_format=served.prompt_format,
         length_field=served.length_field,
@@ -132,7 +134,8 @@ def deaths(plan: Plan, died: Iterable[WorkerDeath], measured: int) -> tuple[Deat
     """The workers that died, each with its share of a load of so many measured requests."""
     load, workers = plan.load, plan.instrument.all_workers
     slots = load.concurrency or 1 if load.model == "closed" else None
-    independent = load.model != "users" and plan.workload.turns is None
+    alone = plan.workload.turns is None and not isinstance(plan.workload, SessionsWorkload)
+    independent = load.model != "users" and alone
     fixed = independent and (slots is None or load.duration_s is None)
 
     def death(one: WorkerDeath) -> Death:

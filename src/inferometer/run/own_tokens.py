@@ -45,7 +45,7 @@ from inferometer.measure.lengths import PROMPT_MISS
 from inferometer.plan.schema import Plan
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.workload import LengthsWorkload, MixtureWorkload, StandardWorkload
-from inferometer.run.requests import generation_of
+from inferometer.run.request_writer import generation_of
 from inferometer.workload import corpora, texts, tokenizers
 from inferometer.workload.encodings import CL100K, Shipped
 from inferometer.workload.nonces import NONCES

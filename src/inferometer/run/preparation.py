@@ -21,13 +21,14 @@ from inferometer.journal.folder import RunFolder
 from inferometer.plan.schema import AUTO_TOKENIZER, Plan
 from inferometer.run.facts import first_facts, write_facts
 from inferometer.run.replay import Announce
-from inferometer.run.requests import RequestWriter, requests_of
+from inferometer.run.request_writer import RequestWriter
+from inferometer.run.requests import requests_of
 from inferometer.run.target import Target
 from inferometer.run.ui import Ui
 from inferometer.telemetry.clock_state import clock_synchronisation
 from inferometer.workload import tokenizers
 from inferometer.workload.nonces import NONCES
-from inferometer.workload.sources import RequestSource, TraceRows
+from inferometer.workload.sources import AnySource, TraceRows
 
 MANY_REQUESTS = 10_000
 """From this number on it is announced that they are generated: it takes more than a second."""
@@ -49,7 +50,7 @@ Find = Callable[[str | None], tuple[Target, tokenizers.Tokenizer]]
 
 def prepared(
     plan: Plan,
-    source: RequestSource | TraceRows,
+    source: AnySource,
     find: Find,
     brief: Callable[[Target], ScrapingAccount | None],
     folder: RunFolder,

@@ -33,12 +33,14 @@ from inferometer.journal.seal import streams
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import Target
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import first_facts, last_facts, write_facts
-from inferometer.run.requests import RequestWriter, Served, requests_of
+from inferometer.run.request_writer import RequestWriter, Served
+from inferometer.run.requests import requests_of
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.dialects import reader as body_reader
@@ -194,7 +196,7 @@ def _simulate(
     # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
     same = (
         _counts_alike(tokenizer)
-        and not isinstance(plan.workload, PromptsWorkload)
+        and not isinstance(plan.workload, PromptsWorkload | SessionsWorkload)
         and plan.workload.turns is None
     )
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None

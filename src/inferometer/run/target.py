@@ -24,7 +24,7 @@ from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run import own_tokens
 from inferometer.run.facts import with_known_sut
-from inferometer.run.requests import PromptFormat, Served, generation_of, greeting_of
+from inferometer.run.request_writer import PromptFormat, Served, generation_of, greeting_of
 from inferometer.run.scraping import secrets_of_run
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.processes import listening, process_of_port

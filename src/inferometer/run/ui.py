@@ -10,7 +10,7 @@ from typing import Protocol
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_pool import Interrupt
 from inferometer.journal.schema import Phase
-from inferometer.run.requests import RequestWriter
+from inferometer.run.request_writer import RequestWriter
 from inferometer.run.warmup import Part
 from inferometer.units import NS_PER_S
 

@@ -28,10 +28,13 @@ from inferometer.journal.schedule import asked
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Plan
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import AnyWorkload
 from inferometer.run.facts import read_facts
-from inferometer.run.requests import contexts_of, drawn, warm_salt, with_enough_warm_up
+from inferometer.run.request_writer import warm_salt
+from inferometer.run.requests import contexts_of, drawn, with_enough_warm_up
 from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.agent_sessions.source import SessionRows
 from inferometer.workload.nonces import valuer
 from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of
@@ -53,7 +56,7 @@ def make(plan: Plan, folder: Path, note: Callable[[str], None], processes: Proce
     """
     _refuse(plan)
     plan, source = sourced(plan)
-    assert not isinstance(source, TraceRows), "which is refused"
+    assert not isinstance(source, TraceRows | SessionRows), "which are refused"
     tokenizer = tokenizers.load(plan.tokenizer)
     ids = plan.target.interface.takes_ids and not plan.workload.text_only
     making = _Making(plan, source, Rendering(tokenizer, "ids" if ids else "text", processes=processes))
@@ -70,6 +73,11 @@ def _refuse(plan: Plan) -> None:
         problems.append(Problem("--trace", message))
     if plan.workload.file is not None:
         problems.append(Problem("--workload-file", "that workload is already a file"))
+    if isinstance(plan.workload, SessionsWorkload):
+        message = (
+            "recorded sessions are already a file, and runs record its SHA-256: there is nothing to generate"
+        )
+        problems.append(Problem("--sessions", message))
     if plan.workload.count_template:
         message = (
             "only a server knows what its chat template adds, and none is contacted: give --count-template no, "

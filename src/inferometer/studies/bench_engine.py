@@ -38,7 +38,7 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
-from inferometer.run.requests import generation_of, greeting_of
+from inferometer.run.request_writer import generation_of, greeting_of
 from inferometer.run.target import offer, open_probe
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate

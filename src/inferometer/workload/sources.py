@@ -6,6 +6,7 @@
 | `NaturalText`   | a standard's of natural text         | natural_text.py                                 |
 | `Mixture`       | `mixture`                            | mixture.py                                      |
 | `PromptRows`    | `prompts`                            | prompt_file.py and prompt_file_requests.py      |
+| `SessionRows`   | `sessions`                           | run/session_requests.py                         |
 | `WorkloadRows`  | any that was made before, in a file  | workload_file.py and workload_file_source.py    |
 
 A trace's requests are made while the run lasts (run/replay.py): of `TraceRows` it is only known which they are.
@@ -18,13 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from inferometer.documents.workload import LengthTally, PromptFile, SourceFacts, WorkloadFile
+from inferometer.documents.workload import PromptFile, SourceFacts, WorkloadFile
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import (
     LengthsWorkload,
     MixtureWorkload,
@@ -43,7 +45,9 @@ from inferometer.workload import (
     tokenizers,
     workload_file_source,
 )
+from inferometer.workload.agent_sessions import source as agent_sessions
 from inferometer.workload.context_limit import Room, check_trace, may_exceed
+from inferometer.workload.length_tally import Lengths
 from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Contexts, Prompt
 from inferometer.workload.traces.survey import Survey
@@ -505,58 +509,11 @@ def placed(made: Iterator[Prompt], places: Sequence[Place]) -> Iterator[Prompt]:
     return (replace(one, place=at) for one, at in zip(made, places, strict=True)) if places else made
 
 
-class Lengths:
-    """The lengths of the prompts that pass, and of their answers, as asked for."""
-
-    def __init__(self) -> None:
-        self._input, self._output = Tally(), Tally()
-        self._passed = False
-
-    def of(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
-        """The prompts as they are."""
-        self._passed = True
-        for prompt in made:
-            self._input.add(prompt.requested)
-            self._output.add(prompt.output)
-            yield prompt
-
-    def facts(self, file: PromptFile) -> PromptFile:
-        """The account of the file that they are of, with their lengths once one has passed."""
-        if not self._passed:
-            return file
-        return msgspec.structs.replace(
-            file, input_tokens=self._input.facts(), output_tokens=self._output.facts()
-        )
+AnySource: TypeAlias = RequestSource | TraceRows | agent_sessions.SessionRows
+"""What a plan's requests come from."""
 
 
-class Tally:
-    """Count, mean, standard deviation (n - 1) and range of whole numbers, exact whatever their number."""
-
-    def __init__(self) -> None:
-        self.n = self._sum = self._squares = 0
-        self._low: int | None = None
-        self._high: int | None = None
-
-    def add(self, value: int) -> None:
-        """One more."""
-        self.n += 1
-        self._sum += value
-        self._squares += value * value
-        self._low = value if self._low is None else min(self._low, value)
-        self._high = value if self._high is None else max(self._high, value)
-
-    def facts(self) -> LengthTally | None:
-        """None when nothing was added."""
-        if self._low is None or self._high is None:
-            return None
-        spread = self._squares * self.n - self._sum * self._sum
-        std = math.sqrt(spread / (self.n * (self.n - 1))) if self.n > 1 else None
-        return LengthTally(n=self.n, mean=self._sum / self.n, std=std, min=self._low, max=self._high)
-
-
-def sourced(
-    plan: Plan, note: Callable[[str], None] = lambda _: None
-) -> tuple[Plan, RequestSource | TraceRows]:
+def sourced(plan: Plan, note: Callable[[str], None] = lambda _: None) -> tuple[Plan, AnySource]:
     """The plan with what its files decide: the hash of a file of prompts, all that a workload file says, a trace's format; and
     where its requests come from. Those files have been read through; `note` is told what takes time.
 
@@ -570,6 +527,9 @@ def sourced(
         return plan, WorkloadRows(made)
     if isinstance(workload, PromptsWorkload):
         return _prompt_rows(plan, workload)
+    if isinstance(workload, SessionsWorkload):
+        note("reading the sessions through")
+        return agent_sessions.read(plan, workload)
     if isinstance(workload, MixtureWorkload):
         return plan, Mixture(workload)
     assert isinstance(workload, StandardWorkload | LengthsWorkload), "a plan that was checked"

@@ -29,6 +29,7 @@ from inferometer.plan.procedure_parameters import NAMES as PROCEDURES
 from inferometer.plan.procedure_parameters import Parameters, Tests, Ttft
 from inferometer.plan.saved import restored
 from inferometer.plan.schema import Load, Plan
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkload
 
 T = TypeVar("T")
@@ -429,7 +430,9 @@ def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
     Draft 4.3.1's items are known, except those that are read from a file or a trace.
     """
     items = None
-    if plan.workload.file is None and not isinstance(plan.workload, PromptsWorkload | TraceWorkload):
+    if plan.workload.file is None and not isinstance(
+        plan.workload, PromptsWorkload | SessionsWorkload | TraceWorkload
+    ):
         found = disclosed(plan)
         items = {requirement(name): getattr(found, name) for name in NAMES}
     return Evidence(test, plan, parameters, items=items, ahead=True)

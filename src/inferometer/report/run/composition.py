@@ -66,6 +66,7 @@ from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import share_interval
 from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import Target
 from inferometer.report import checks
 
@@ -249,7 +250,7 @@ def _workload(plan: Plan, run: RunFacts) -> WorkloadAccount:
     """The seven items of draft 4.3.1, the ids of those that are missing, the sources of the texts, and what was drawn (without
     its histograms, which only the pictures need)."""
     drawn = run.requests
-    items = disclosed(plan, run.prompts, run.trace)
+    items = disclosed(plan, run.prompts, run.trace, run.sessions)
     hits = drawn.prefix_hits if drawn is not None else None if run.trace is None else run.trace.prefix_hits
     return WorkloadAccount(
         items=tuple(
@@ -259,6 +260,7 @@ def _workload(plan: Plan, run: RunFacts) -> WorkloadAccount:
         fingerprint=run.fingerprint,
         made=run.made,
         prompts=run.prompts,
+        sessions=run.sessions,
         deviations=tuple(plan.workload.deviations),
         texts=run.texts,
         drawn=None if drawn is None else _statistics(drawn),
@@ -339,9 +341,16 @@ def _offered(plan: Plan, rate: float | None) -> OfferedLoad:
     load = plan.load
     closed, users = load.model == "closed", load.model == "users"
     conversations = not users and plan.workload.turns is not None
+    sessions = not users and isinstance(plan.workload, SessionsWorkload)
     return OfferedLoad(
         rate=rate,
-        rate_of=None if closed else "conversations" if conversations else "requests",
+        rate_of=None
+        if closed
+        else "sessions"
+        if sessions
+        else "conversations"
+        if conversations
+        else "requests",
         concurrency=load.concurrency if closed else None,
         users=load.users if users else None,
         user_rate=load.user_rate if users else None,

@@ -47,7 +47,7 @@ def minimum_report(summary: Summary) -> str:
         if closed
         else f"open-loop {text(offered.rate)} req/s"
     )
-    if summary.load.model == "users" or offered.rate_of == "conversations":
+    if summary.load.model == "users" or offered.rate_of in ("conversations", "sessions"):
         pace = disclosure.load(summary)
     sut = summary.sut
     sent, answered = summary.requests.sent, summary.requests.completed

@@ -62,8 +62,8 @@ class _Function(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ToolCall(msgspec.Struct, forbid_unknown_fields=True):
     id: Name
+    type: Literal["function"]
     function: _Function
-    type: Literal["function"] = "function"
 
 
 class _Reply(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,0 +1,305 @@
+"""The requests of recorded sessions as bytes: the schedule and beside it `steps.arrow`, written before the load starts.
+
+    sessions in the plan's order -> when each begins (arrivals, slots, users) -> bodies of its steps (engines) -> both files
+
+The nonce of a run stands at the head of the first text of each step that goes on with none: what a server has kept of another
+run is of no use to it, and what sessions of this one have in common remains so. A session that is sent again has another.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import heapq
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from inferometer.documents.run_facts import RequestFacts
+from inferometer.engines import dialect as dialects
+from inferometer.engines.dialect import messages_bytes, with_hole
+from inferometer.journal import steps as step_files
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Scheduled
+from inferometer.journal.schema import Phase
+from inferometer.journal.steps import StepRow
+from inferometer.plan.arrivals import phase_instants, user_instants
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.session_workload import SessionsWorkload
+from inferometer.run.replay import Ahead, Announce, nobody
+from inferometer.run.request_writer import (
+    SEED_STEP,
+    SEED_STEPS,
+    Served,
+    generation_of,
+    lead_salt,
+    probes,
+    warm_salt,
+)
+from inferometer.run.warmup import Rows
+from inferometer.units import NS_PER_MS, seconds_to_ns
+from inferometer.workload import lengths
+from inferometer.workload.agent_sessions.source import SessionRows
+from inferometer.workload.agent_sessions.stored_sessions import StoredSession, StoredStep
+from inferometer.workload.nonces import NONCES, STRIDE
+from inferometer.workload.prompts import Prompt
+from inferometer.workload.tokenizers import Tokenizer
+
+Both = tuple[Scheduled, StepRow | None]
+_OWN = ("user", "inferometer-own-messages-go-here")
+_LINE_END = b"\\n"
+
+
+class Digest(Protocol):
+    """One of hashlib's."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take these bytes in."""
+
+
+class Begin(NamedTuple):
+    """When a session begins (ns from the phase's start; None: when a slot is free), whose it is, and how many of its steps are
+    sent."""
+
+    due_ns: int | None
+    user: int | None
+    steps: int
+
+
+def begins(
+    load: Load, seed: int, sizes: Iterator[int], requests: int | None, *, warm: bool
+) -> Iterator[Begin]:
+    """The sessions of a phase, as long as there are arrivals and steps: `requests` of those at most, so that the last session
+    may be cut. None needs a load that ends by time."""
+    starts: Iterator[tuple[int | None, int | None]] = repeat((None, None))
+    if load.model == "open":
+        starts = ((due, None) for due in phase_instants(load, seed, warmup=warm).tolist())
+    elif load.model == "users":
+        starts = _of_users(load, seed, warm=warm)
+    left = requests
+    for (due, user), size in zip(starts, sizes, strict=False):
+        taken = size if left is None else min(size, left)
+        yield Begin(due, user, taken)
+        if left is not None:
+            left -= taken
+            if not left:
+                return
+
+
+def _of_users(load: Load, seed: int, *, warm: bool) -> Iterator[tuple[int, int]]:
+    """The next session is that user's whose next instant comes first; with a duration, until there is none before its end."""
+    assert load.users is not None, "a plan that was checked"
+    end = seconds_to_ns(load.duration_s) if load.duration_s is not None and not warm else None
+    instants = [user_instants(load, seed, user, stream=int(warm)) for user in range(load.users)]
+    waiting = [(next(one), user) for user, one in enumerate(instants)]
+    heapq.heapify(waiting)
+    while end is None or waiting[0][0] < end:
+        due, user = waiting[0]
+        yield due, user
+        heapq.heapreplace(waiting, (next(instants[user]), user))
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What is drawn of a phase's steps, each by a stream of its own: delays in place of recorded ones, and answer lengths."""
+
+    workload: SessionsWorkload
+    delays: random.Random
+    outputs: random.Random
+
+    @classmethod
+    def of(cls, workload: SessionsWorkload, seed: int) -> _Drawn:
+        """The streams of a seed."""
+        digest = hashlib.sha256(b"inferometer steps %d" % seed).digest()
+        return cls(
+            workload,
+            random.Random(int.from_bytes(digest, "big")),  # noqa: S311 (a repeatable stream, not a secret one)
+            random.Random(seed),  # noqa: S311
+        )
+
+    def delay(self, step: StoredStep) -> tuple[int, int]:
+        """The time of tools before a step, and the rest of its delay, in ns."""
+        tool, think = step.tool_ns, step.think_ns
+        waits, own = bool(step.after), self.workload
+        if own.tool_ms is not None:
+            drawn = waits and step.adds_results
+            tool = lengths.draw(own.tool_ms, self.delays) * NS_PER_MS if drawn else 0
+        if own.think_ms is not None:
+            drawn = waits and not step.adds_results
+            think = lengths.draw(own.think_ms, self.delays) * NS_PER_MS if drawn else 0
+        return tool, think
+
+    def output(self, step: StoredStep) -> int:
+        """The tokens that its answer is to have."""
+        if step.output or self.workload.output_tokens is None:
+            return step.output
+        return lengths.draw(self.workload.output_tokens, self.outputs)
+
+
+class SessionRequests:
+    """See RequestWriter: all is written before the load starts."""
+
+    appended: int | None = None
+    ahead: Ahead | None = None
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: SessionRows,
+        target: Served,
+        tokenizer: Tokenizer,
+        folder: RunFolder,
+        salt: int,
+    ) -> None:
+        self.salt = salt
+        self._plan, self._source, self._target, self._folder = plan, source, target, folder
+        self._tokenizer = tokenizer
+        workload = plan.workload
+        assert isinstance(workload, SessionsWorkload), "its source is"
+        self._workload = workload
+        self.warm, self.total = plan.load.warmup, plan.load.requests
+        self.rows = self.measured = 0
+        self.warm_rows = Rows(0, 0, indivisible=True)
+        self._bodies = _Bodies(plan, target)
+        self._fingerprint: str | None = None
+
+    def warm_up(self) -> None:
+        """See RequestWriter."""
+        if self._fingerprint is None:
+            self._write(self._warm())
+
+    def measurement(self, announce: Announce = nobody) -> None:
+        """See RequestWriter: all of them."""
+        del announce
+        if self._fingerprint is not None:
+            return
+        digest = hashlib.sha256()
+        warm = self._warm() if self._plan.load.warmup else iter(())
+        lead = self._phase(Phase.LEAD) if self._plan.load.lead_in else iter(())
+        self._write(chain(warm, lead, self._phase(Phase.MEASURE, digest)))
+        self._fingerprint = f"sha256:{digest.hexdigest()}"
+
+    def facts(self) -> RequestFacts:
+        """See RequestWriter. Lengths of prompts are not drawn, and what sessions share only their owner knows."""
+        return RequestFacts(self._fingerprint, None, None, self._source.facts())
+
+    def _write(self, rows: Iterator[Both]) -> None:
+        self.rows = self.measured = 0
+        step_files.write_both(self._folder.schedule, self._folder.steps, self._numbered(rows))
+
+    def _numbered(self, rows: Iterator[Both]) -> Iterator[Both]:
+        for one in rows:
+            yield one
+            self.rows += 1
+            self.measured += one[0].phase == Phase.MEASURE
+
+    def _warm(self) -> Iterator[Both]:
+        """The warm-up's requests, and its probes behind them."""
+        shapes: list[Prompt] = []
+        for one, step in self._phase(Phase.WARMUP):
+            shapes.append(Prompt("", 1, 0, one.output_tokens_asked, ""))
+            yield one, step
+        first = len(shapes)
+        probed = list(probes(self._plan, self._target, self._tokenizer, self.salt, shapes, first))
+        yield from ((one, None) for one in probed)
+        self.warm_rows = replace(self.warm_rows, requests=first, probes=len(probed))
+
+    def _begins(self, phase: Phase, skip: int) -> Iterator[Begin]:
+        load, warm = self._plan.load, phase is not Phase.MEASURE
+        sizes = self._source.sizes(self._seed(phase), skip)
+        if phase is Phase.LEAD:  # a session for each slot
+            return (Begin(None, None, size) for size in islice(sizes, load.concurrency))
+        count = load.warmup if warm else load.requests
+        if count is None and load.model == "closed":
+            count = self._source.pool
+        return begins(load, self._plan.workload.seed, sizes, count, warm=warm)
+
+    def _seed(self, phase: Phase) -> int:
+        return self._plan.workload.seed + SEED_STEPS[phase] * SEED_STEP
+
+    def _phase(self, phase: Phase, digest: Digest | None = None) -> Iterator[Both]:
+        """The steps of a phase. What is not measured goes on behind the sessions that are."""
+        skip = 0
+        for before in (Phase.MEASURE, Phase.WARMUP)[: SEED_STEPS[phase]]:
+            skip += sum(1 for _ in self._begins(before, skip))
+        salt = {Phase.WARMUP: warm_salt, Phase.LEAD: lead_salt}.get(phase, int)(self.salt)
+        seed = self._seed(phase)
+        drawn = _Drawn.of(self._workload, seed)
+        sessions = self._source.sessions(seed, skip)
+        for number, (begin, (session, times)) in enumerate(
+            zip(self._begins(phase, skip), sessions, strict=False)
+        ):
+            nonce = b"%09d" % ((salt + times * STRIDE) % NONCES)
+            yield from self._session(phase, number, session, begin, nonce, drawn, digest)
+
+    def _session(
+        self,
+        phase: Phase,
+        number: int,
+        session: StoredSession,
+        begin: Begin,
+        nonce: bytes,
+        drawn: _Drawn,
+        digest: Digest | None,
+    ) -> Iterator[Both]:
+        first, salted = self.rows, not self._workload.repeatable_prompts
+        fields = session.fields
+        for at, step in enumerate(islice(session.steps, begin.steps)):
+            output = drawn.output(step)
+            tool, think = drawn.delay(step)
+            if digest is not None:
+                told = output, tool + think, step.extends, step.after
+                digest.update(b"%b%b%b%a" % (step.own, step.reply or b"", fields[step.fields], told))
+            own, mark = step.own, step.nonce_at if salted else -1
+            if mark >= 0:
+                own = own[:mark] + nonce + _LINE_END + own[mark:]
+            before, behind = self._bodies.around(step.model, fields[step.fields], output, tuple(step.systems))
+            own_at = len(before)
+            yield (
+                Scheduled(
+                    first + at, int(phase), begin.due_ns if at == 0 else None, before + own + behind,
+                    own_at + mark if mark >= 0 else -1, len(nonce) if mark >= 0 else 0, 0, 0, output,
+                    None, 0, 0, number, at, len(session.steps), tool + think, begin.user, own_at, len(own), _reply(step),
+                ),
+                StepRow(
+                    first + at, number, at, [first + one for one in step.after],
+                    None if step.extends < 0 else first + step.extends, tool, step.visible, step.name, step.agent,
+                ),
+            )  # fmt: skip
+
+
+def _reply(step: StoredStep) -> bytes | None:
+    """As the schedule has it."""
+    if step.reply is None or step.hole < 0:
+        return step.reply
+    return with_hole(step.reply[: step.hole], step.reply[step.hole :])
+
+
+class _Bodies:
+    """What stands around a step's own messages in its body."""
+
+    def __init__(self, plan: Plan, target: Served) -> None:
+        self._plan, self._target = plan, target
+        self._dialect = dialects.load(plan.target.api, plan.target.form)
+        self.around = functools.lru_cache(maxsize=4096)(self._around)
+
+    def _around(
+        self, model: str | None, fields: bytes, output: int, systems: tuple[tuple[str, str], ...]
+    ) -> tuple[bytes, bytes]:
+        target = self._target
+        request = replace(
+            generation_of(
+                self._plan, model or target.model, _OWN[1], output, msgspec.json.decode(fields, type=dict)
+            ),
+            stream=self._plan.target.stream,
+            length_field=target.length_field,
+            messages=(*systems, _OWN),
+        )
+        body = self._dialect.body(request)
+        before, found, behind = body.rpartition(messages_bytes([_OWN]))
+        assert found, "a body has its messages"
+        return before, behind
