@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,12 +70,20 @@ def write(path: Path, rows: Iterable[Scheduled]) -> None:
         pa.ipc.new_file(sink, SCHEDULE) as writer,
     ):
         while batch := list(islice(remaining, BATCH)):
-            writer.write_batch(batch_of(batch))
+            writer.write_batch(_batch(batch))
 
 
-def batch_of(rows: Sequence[Scheduled]) -> pa.RecordBatch:
-    """Rows as a batch of the file."""
-    columns = [[getattr(row, name) for row in rows] for name in SCHEDULE.names]
+def _batch(rows: Sequence[Scheduled]) -> pa.RecordBatch:
+    return batch_of([in_columns(row) for row in rows])
+
+
+in_columns = attrgetter(*SCHEDULE.names)
+"""The values of a Scheduled in the order of the columns."""
+
+
+def batch_of(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+    """Rows, each as the values of SCHEDULE's columns, as a batch of the file."""
+    columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
     return pa.record_batch(arrays, schema=SCHEDULE)
 
@@ -89,7 +98,7 @@ class Appender:
 
     def append(self, rows: Sequence[Scheduled]) -> None:
         """Add PIECE rows, or the last, which may be fewer."""
-        self._writer.write_batch(batch_of(rows))
+        self._writer.write_batch(_batch(rows))
         self.size = self._sink.tell()
 
     def close(self) -> None:

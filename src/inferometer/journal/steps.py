@@ -6,15 +6,16 @@ record is held to it. Rows are those of the schedule (journal/schedule.py), so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
 
 from inferometer.errors import RecordError, file_error
-from inferometer.journal.schedule import BATCH, Scheduled, batch_of
+from inferometer.journal.schedule import BATCH, batch_of
 from inferometer.journal.schema import SCHEDULE
 from inferometer.journal.versions import check_filled, check_unpacked
 from inferometer.whole_file import check_regular, replacing
@@ -54,14 +55,18 @@ class StepRow:
 
 def write(path: Path, rows: Iterable[StepRow]) -> None:
     """Write all rows, so that a reader sees the old file or the new one."""
-    remaining: Iterator[StepRow] = iter(rows)
+    remaining = map(attrgetter(*STEPS.names), rows)
     with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, STEPS) as writer:
         while batch := list(islice(remaining, BATCH)):
             writer.write_batch(_batch(batch))
 
 
-def write_both(schedule: Path, steps: Path, rows: Iterable[tuple[Scheduled, StepRow | None]]) -> None:
-    """Write a schedule and its steps in one go; a request that is no step has none. Those of one batch are held."""
+Both = tuple[tuple[object, ...], tuple[object, ...] | None]
+"""A request, by SCHEDULE's columns, and what it is as a step, by STEPS'; None: it is none."""
+
+
+def write_both(schedule: Path, steps: Path, rows: Iterable[Both]) -> None:
+    """Write a schedule and its steps in one go. What one batch holds is held."""
     remaining = iter(rows)
     with (
         replacing(schedule) as first,
@@ -76,8 +81,8 @@ def write_both(schedule: Path, steps: Path, rows: Iterable[tuple[Scheduled, Step
             graph.write_batch(_batch([step for _, step in batch if step is not None]))
 
 
-def _batch(rows: Sequence[StepRow]) -> pa.RecordBatch:
-    columns = [[getattr(row, name) for row in rows] for name in STEPS.names]
+def _batch(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+    columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else ([] for _ in STEPS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)]
     return pa.record_batch(arrays, schema=STEPS)
 

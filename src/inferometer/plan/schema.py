@@ -21,6 +21,7 @@ from inferometer.plan.declarations import Declared
 from inferometer.plan.host_telemetry import HostTelemetry
 from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256, Values
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.slo import Slo
 from inferometer.plan.target import Target
 from inferometer.plan.version_1 import own_keys
@@ -544,8 +545,9 @@ class Plan(Part):
 
     @property
     def keeps_full(self) -> bool:
-        """Whether all slots of a closed loop should be taken at any time: nobody thinks meanwhile."""
-        return self.load.model == "closed" and self.workload.think_ms is None
+        """Whether all slots of a closed loop should be taken at any time: nobody thinks meanwhile, and no tool runs."""
+        recorded = isinstance(self.workload, SessionsWorkload)
+        return self.load.model == "closed" and self.workload.think_ms is None and not recorded
 
     @model_validator(mode="after")
     def _settle(self) -> Self:

@@ -24,9 +24,9 @@ from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import messages_bytes, with_hole
 from inferometer.journal import steps as step_files
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schedule import Scheduled
-from inferometer.journal.schema import Phase
-from inferometer.journal.steps import StepRow
+from inferometer.journal.schedule import in_columns
+from inferometer.journal.schema import SCHEDULE, Phase
+from inferometer.journal.steps import Both
 from inferometer.plan.arrivals import phase_instants, user_instants
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.session_workload import SessionsWorkload
@@ -49,9 +49,9 @@ from inferometer.workload.nonces import NONCES, STRIDE
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.tokenizers import Tokenizer
 
-Both = tuple[Scheduled, StepRow | None]
 _OWN = ("user", "inferometer-own-messages-go-here")
 _LINE_END = b"\\n"
+_PHASE, _OUTPUT = (SCHEDULE.names.index(name) for name in ("phase", "output_tokens_asked"))
 
 
 class Digest(Protocol):
@@ -195,17 +195,17 @@ class SessionRequests:
         for one in rows:
             yield one
             self.rows += 1
-            self.measured += one[0].phase == Phase.MEASURE
+            self.measured += one[0][_PHASE] == Phase.MEASURE
 
     def _warm(self) -> Iterator[Both]:
         """The warm-up's requests, and its probes behind them."""
         shapes: list[Prompt] = []
         for one, step in self._phase(Phase.WARMUP):
-            shapes.append(Prompt("", 1, 0, one.output_tokens_asked, ""))
+            shapes.append(Prompt("", 1, 0, int(str(one[_OUTPUT])), ""))
             yield one, step
         first = len(shapes)
         probed = list(probes(self._plan, self._target, self._tokenizer, self.salt, shapes, first))
-        yield from ((one, None) for one in probed)
+        yield from ((in_columns(one), None) for one in probed)
         self.warm_rows = replace(self.warm_rows, requests=first, probes=len(probed))
 
     def _begins(self, phase: Phase, skip: int) -> Iterator[Begin]:
@@ -260,12 +260,12 @@ class SessionRequests:
             before, behind = self._bodies.around(step.model, fields[step.fields], output, tuple(step.systems))
             own_at = len(before)
             yield (
-                Scheduled(
+                (
                     first + at, int(phase), begin.due_ns if at == 0 else None, before + own + behind,
                     own_at + mark if mark >= 0 else -1, len(nonce) if mark >= 0 else 0, 0, 0, output,
                     None, 0, 0, number, at, len(session.steps), tool + think, begin.user, own_at, len(own), _reply(step),
                 ),
-                StepRow(
+                (
                     first + at, number, at, [first + one for one in step.after],
                     None if step.extends < 0 else first + step.extends, tool, step.visible, step.name, step.agent,
                 ),

@@ -137,16 +137,23 @@ def _check_output(path: Path, session: AgentSession) -> None:
 
 def _count(counts: Counter[str], session: AgentSession) -> None:
     """What a report says of a file's sessions."""
-    steps = session.steps
-    counts["steps"] += len(steps)
-    counts["branching"] += any(step.after != ((at - 1,) if at else ()) for at, step in enumerate(steps))
-    for step in steps:
-        counts["tools"] += step.reply is not None and bool(step.reply.get("tool_calls"))
-        counts["unanswered"] += step.reply is None
+    tools = unanswered = 0
+    before: tuple[int, ...] = ()
+    branching = False
+    for number, step in enumerate(session.steps):
+        branching = branching or step.after != before
+        before = (number,)
+        if step.reply is None:
+            unanswered += 1
+        elif step.reply.get("tool_calls"):
+            tools += 1
         for message in step.messages:
-            content = message.get("content")
-            if isinstance(content, list):
+            if isinstance(content := message.get("content"), list):
                 counts["images"] += _images(content)
+    counts["steps"] += len(session.steps)
+    counts["branching"] += branching
+    counts["tools"] += tools
+    counts["unanswered"] += unanswered
 
 
 def _images(parts: Sequence[object]) -> int:

@@ -106,7 +106,7 @@ class Encoding:
             raise Unsendable(number, "messages", f"are longer than {MOST_OWN:,} bytes with their reply")
         return StoredStep(
             list(step.after), step.extends, own, nonce_at, reply, hole, fields, step.output_tokens or 0,
-            step.delay.tool_ns or 0, step.delay.think_ns or 0, any(one["role"] == "tool" for one in step.messages),
+            step.delay.tool_ns or 0, step.delay.think_ns or 0, "tool" in [one["role"] for one in step.messages],
             step.visible, step.model, step.name, step.agent, systems,
         )  # fmt: skip
 
