@@ -139,6 +139,18 @@ def describe_at(
     return _described(values, Bins.at(at_ns, zeros), states, 0.0, Ascending(ascending, number))
 
 
+def describe_in_groups(
+    values: Floats, group: Ints, states: LoadStates = INDEPENDENT, wait: float = 0.0
+) -> Stats | None:
+    """Statistics of samples of which those of one group count together, as the one event that they are: steps of a session.
+    `group`: a number for each, ascending with time; NaN entries are no samples. None when nothing is left. `states`, `wait`: as
+    in `describe`."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return None
+    return _described(values[known], Bins.at(group[known]), states, wait)
+
+
 def quantile_interval(
     values: Floats, p: float, states: LoadStates = INDEPENDENT, wait: float = 0.0
 ) -> Interval | Withheld:
