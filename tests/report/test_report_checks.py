@@ -15,11 +15,14 @@ WORST = {
     "fail": "host_clocks host_lateness "
     "error_rate prompt_length output_length token_counts lateness receive_lag error_bound worker_cpu load_exact "
     "arrival_rate "
-    "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed answered_as",
-    "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
+    "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed answered_as "
+    "session_steps session_gaps session_context session_cache",
+    "unsure": "session_context session_cache "
+    "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
     "stationary drift calibration first_wave filling clock_step answered_as",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "
-    "server_queue drift arrival_rate arrival_dispersion arrival_lag1 own_cpu round_trip throttled",
+    "server_queue drift arrival_rate arrival_dispersion arrival_lag1 own_cpu round_trip throttled "
+    "session_cache",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 

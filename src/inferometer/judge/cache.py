@@ -6,6 +6,7 @@
 | share prefixes, as drawn             | any                  | the best share possible within the run                     |
 | share what is not known beforehand   | cold                 | what each request is known to share with others and repeat |
 | the same                             | otherwise            | not judged                                                 |
+| steps of agent sessions              | cold                 | what earlier steps of the same session had computed        |
 | those of an earlier run (repeatable) | cold                 | as above, as if they were new                              |
 | the same                             | warm                 | WARM_SHARE of them at least                                |
 | the same                             | unknown              | not judged                                                 |
@@ -19,6 +20,7 @@ from __future__ import annotations
 from inferometer.documents.verdict import CheckStatus
 from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Facts
+from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.lengths import TEMPLATE_TOKENS
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Record
@@ -38,9 +40,16 @@ TEMPLATE_SHARE = 0.5
 
 
 def cache_hits(
-    plan: Plan, measurement: Measurement, record: Record, drawn: RequestStatistics | None
+    plan: Plan,
+    measurement: Measurement,
+    record: Record,
+    drawn: RequestStatistics | None,
+    sessions: AgentSessions | None = None,
 ) -> Check:
-    """Share of prompt tokens the server took from a cache, where none or most were meant to be found in one; see above."""
+    """Share of prompt tokens the server took from a cache, where none or most were meant to be found in one; see above.
+    `sessions`: recorded agent sessions, if that is what was sent."""
+    if sessions is not None and not _again(plan, record):
+        return _of_sessions(plan, sessions)
     if measurement.throughput.cached_beyond_template is None:
         by_metrics = _by_metrics(plan, measurement, record, drawn)
         if by_metrics is not None:
@@ -120,6 +129,17 @@ def _by_usage(plan: Plan, measurement: Measurement, record: Record, drawn: Reque
     if cold and beyond is not None:
         return _held(beyond, CACHE_SHARE, {"of": "cold"})
     return Check("cache_hits", "na", share, CACHE_SHARE)
+
+
+def _of_sessions(plan: Plan, sessions: AgentSessions) -> Check:
+    """Beyond what each session had computed before itself. A chat template may put tools in front of the nonce, and they are
+    then the same in many sessions of one run: more than the limit is a note."""
+    tokens = sessions.reused_tokens
+    if tokens is None or not tokens.prompt or plan.sut.cache_state != "cold":
+        return Check("cache_hits", "na", None, CACHE_SHARE, facts={"of": "sessions"})
+    share = tokens.beyond / tokens.prompt
+    status: CheckStatus = "pass" if share <= CACHE_SHARE else "note"
+    return Check("cache_hits", status, share, CACHE_SHARE, facts={"of": "sessions"})
 
 
 def _held(share: float, limit: float, facts: Facts) -> Check:

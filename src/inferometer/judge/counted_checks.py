@@ -44,6 +44,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "users_held": "a note at most",
     "own_cpu": "a note at most",
     "round_trip": "a note at most",
+    "session_cache": "no test sends recorded sessions",
     "workload_lengths": "a note at most",
     "server_queue": "a note at most",
     "samples_p99": "a headline that is a P99 of too few samples has its own reason",

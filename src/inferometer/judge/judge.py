@@ -22,6 +22,14 @@ from inferometer.judge.load_hosts import host_clocks, host_lateness
 from inferometer.judge.load_proof import load_exact
 from inferometer.judge.round_trip import round_trip
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
+from inferometer.judge.session_checks import (
+    NO_SESSIONS,
+    SessionEvidence,
+    session_cache,
+    session_context,
+    session_gaps,
+    session_steps,
+)
 from inferometer.judge.steadiness import drift, filled, gap_variation, stationary, work_variation
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
@@ -38,7 +46,8 @@ class JudgedRun:
     """What checks are made of. `load_exact`, `lateness`: the checks of these names, on which `arrivals` rest. `arrivals`,
     `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
     `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `tokenizer`:
-    what sized the prompts; `model`: the name that the probe was answered with, None where not known; so of `round_trips`."""
+    what sized the prompts; `model`: the name that the probe was answered with, None where not known; so of `round_trips`.
+    `sessions`: what was left of recorded agent sessions and of conversations."""
 
     plan: Plan
     measurement: Measurement
@@ -53,6 +62,7 @@ class JudgedRun:
     tokenizer: TokenizerFacts
     model: str | None
     round_trips: RoundTrips | None
+    sessions: SessionEvidence
 
     @property
     def probed(self) -> bool:
@@ -118,6 +128,10 @@ def _stationary(run: JudgedRun) -> Check:
     return stationary(load, run.measurement.backlogs, arrivals, work, trace=run.record.replay is not None)
 
 
+def _cache_hits(run: JudgedRun) -> Check:
+    return cache.cache_hits(run.plan, run.measurement, run.record, run.drawn, run.sessions.measured)
+
+
 CHECKS = (
     CheckEntry("workers_alive", lambda run: checks.workers_alive(run.measurement, run.record),
                ("share",), LimitSource.ANY, ("4.2.5",), of_instrument=True, simulated=False),
@@ -139,6 +153,12 @@ CHECKS = (
                ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
     CheckEntry("arrival_lag1", lambda run: run.arrivals[2],
                ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
+    CheckEntry("session_steps", lambda run: session_steps(run.plan, run.sessions),
+               ("number",), LimitSource.ANY, ("4.2.3", "4.2.5"), of_instrument=True),
+    CheckEntry("session_gaps", lambda run: session_gaps(run.sessions),
+               ("number",), LimitSource.ANY, ("4.2.3", "4.2.5"), of_instrument=True),
+    CheckEntry("session_context", lambda run: session_context(run.sessions),
+               ("number",), LimitSource.ANY, of_instrument=True),
     CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement, run.record),
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),
@@ -175,7 +195,9 @@ CHECKS = (
                ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native, ids=run.ids),
                ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),
-    CheckEntry("cache_hits", lambda run: cache.cache_hits(run.plan, run.measurement, run.record, run.drawn),
+    CheckEntry("cache_hits", _cache_hits,
+               ("share",), LimitSource.METHOD),
+    CheckEntry("session_cache", lambda run: session_cache(run.plan, run.sessions),
                ("share",), LimitSource.METHOD),
     CheckEntry("answered_as", lambda run: answered_as(run.record, run.model, probed=run.probed),
                ("share",), LimitSource.ANY, of_instrument=True),
@@ -222,6 +244,7 @@ def judge(
     arrival: ArrivalCheck | None = None,
     model: str | None = None,
     round_trips: RoundTrips | None = None,
+    sessions: SessionEvidence = NO_SESSIONS,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
     `arrival`: that of `arrival_comparison`, if already made.
@@ -244,6 +267,7 @@ def judge(
         tokenizer=tokenizer or TokenizerFacts(),
         model=model,
         round_trips=round_trips,
+        sessions=sessions,
     )
     results = [entry.function(run) for entry in CHECKS]
     if not record.simulated:

@@ -20,6 +20,7 @@ from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.length_check_sentences import LENGTHS
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
+from inferometer.report.session_check_sentences import SESSIONS
 from inferometer.report.steadiness_sentences import STEADINESS
 
 _STALL: Mapping[tuple[str, ...], str] = {("stall_max_ms",): "Longest stall of a worker: {stall_max_ms} ms."}
@@ -81,13 +82,15 @@ VARIANT = {
     "stationary": "of",
     "drift": "of",
     "cache_hits": "of",
+    "session_context": "of",
+    "session_cache": "of",
     "error_rate": "of",
     "server_tokens": "side",
     "server_ttft": "side",
 }
 """The fact that decides what a check of two kinds measured."""
 
-_ELSEWHERE = SERVER | DELIVERY | CONTENT | ARRIVALS
+_ELSEWHERE = SERVER | DELIVERY | CONTENT | ARRIVALS | SESSIONS
 
 CHECKS: dict[str, Wording] = {
     "error_rate": Wording(
