@@ -14,6 +14,7 @@ from inferometer.documents.part import Part
 from inferometer.documents.run_facts import RoundTrips
 from inferometer.documents.verdict import RunVerdict
 from inferometer.documents.workload import LearnedRatio, WarmPrefixes, WorkloadAccount
+from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
 from inferometer.measure.distributions import Distributions, Quantiles
 from inferometer.measure.error_bound import ErrorBounds
@@ -395,7 +396,7 @@ class Summary(Part, frozen=True):
     """One run's result. None is: undefined or unknown, never 0.
 
     `ttft_less_round_trip`: with --subtract-rtt, beside `metrics.ttft_ms`, from which it is worked out and which stays as it was
-    measured (draft 4.7.3)."""
+    measured (draft 4.7.3). `agent_sessions`: where recorded sessions were sent."""
 
     schema: Literal["inferometer/summary/4"]
     version: str
@@ -431,3 +432,4 @@ class Summary(Part, frozen=True):
     machines: tuple[MachineSeen, ...] = ()
     round_trips: RoundTrips | None = None
     ttft_less_round_trip: LessRoundTrip | None = None
+    agent_sessions: AgentSessions | None = None

@@ -40,6 +40,7 @@ from inferometer.report.run.files import write_reports
 from inferometer.run.facts import as_measured, check_of_one_run, read_facts, write_facts
 from inferometer.run.memory_need import check_memory
 from inferometer.run.scraping import Scrapes, exported, settle
+from inferometer.run.session_evidence import session_evidence
 from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
 from inferometer.workload import tokenizers
 
@@ -194,14 +195,15 @@ def _assess(folder: RunFolder) -> Assessment:
     )
     lookup = _lookup(folder, facts)
     arrival = arrival_comparison(plan, measurement, record)
+    sessions = session_evidence(folder, plan, record, samples, measurement.window)
     verdict = judge(
         plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
-        facts.answered_as or facts.model, facts.round_trips,
+        facts.answered_as or facts.model, facts.round_trips, sessions,
     )  # fmt: skip
     slos = slo_outcomes(plan, measurement, record, samples)
     less = _less_round_trip(plan, facts, measurement, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up, less)
-    summary = replace(summary, metrics_endpoints=scraped.endpoints)
+    summary = replace(summary, metrics_endpoints=scraped.endpoints, agent_sessions=sessions.measured)
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))

@@ -25,7 +25,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, round_trip, rows
+from inferometer.report.run import agent_sessions, disclosure, round_trip, rows
 from inferometer.report.run.error_bounds import error_line
 from inferometer.report.run.throughput import whole_run_line
 from inferometer.report.tables import VERDICT_STYLES, Screen
@@ -53,7 +53,12 @@ def render_console(summary: Summary, console: Console, report: str | None = None
         screen.say(adjusted)
     for objective in summary.slos:
         screen.say(_objective(objective))
-    if summary.conversations:
+    if summary.agent_sessions is not None:
+        screen.say("")
+        screen.say(agent_sessions.line(summary.agent_sessions))
+        for line in agent_sessions.brief(summary.agent_sessions):
+            screen.say(line)
+    elif summary.conversations:
         screen.say("")
         screen.say(rows.conversations_line(summary.conversations))
         if by_turn := rows.ttft_by_turn(summary.conversations):

@@ -42,7 +42,7 @@ from inferometer.report.html_page import (
     statistic_cell,
     table,
 )
-from inferometer.report.run import charts, disclosure, machines, round_trip, rows
+from inferometer.report.run import agent_sessions, charts, disclosure, machines, round_trip, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 
@@ -229,7 +229,7 @@ def _by_class(summary: Summary) -> tuple[Table, Table] | None:
 
 def _by_turn(summary: Summary) -> tuple[str, Table] | None:
     """How the conversations ended, and a row for each turn: counts, and latencies in ms."""
-    if summary.conversations is None:
+    if summary.conversations is None or summary.agent_sessions is not None:
         return None
     turns = [
         [*counts, *(Cell(*latency) for latency in latencies)]
@@ -237,6 +237,46 @@ def _by_turn(summary: Summary) -> tuple[str, Table] | None:
     ]
     head = [*rows.TURN_HEAD, *rows.TURN_LATENCY_HEAD]
     return rows.conversations_line(summary.conversations), table("By turn", head, turns)
+
+
+def _agent_sessions(summary: Summary) -> Context | None:
+    """What became of recorded sessions, their figures, and their steps by position and by agent."""
+    sessions = summary.agent_sessions
+    if sessions is None:
+        return None
+    figures = [
+        [words, *cells, *(Cell(*point) for point in points)]
+        for words, cells, points in agent_sessions.figure_rows(sessions)
+    ]
+    groups = (
+        (agent_sessions.POSITION_HEAD, sessions.by_position),
+        (agent_sessions.AGENT_HEAD, sessions.by_agent),
+    )
+    return {
+        "title": agent_sessions.TITLE,
+        "line": agent_sessions.line(sessions),
+        "figures": table("Figures of sessions", agent_sessions.FIGURE_HEAD, figures) if figures else None,
+        "shares": table(
+            "Shares and rates of sessions",
+            agent_sessions.SHARE_HEAD,
+            agent_sessions.share_rows(sessions),
+            kind="",
+        ),
+        "explained": agent_sessions.EXPLAINED,
+        "steps": [
+            table(
+                f"Steps by {of.lower()}",
+                [of, *agent_sessions.STEP_HEAD, *agent_sessions.LATENCY_HEAD],
+                [
+                    [*counts, *(Cell(*latency) for latency in latencies)]
+                    for counts, latencies in agent_sessions.step_rows(steps)
+                ],
+            )
+            for of, steps in groups
+            if steps
+        ],
+        "steps_explained": agent_sessions.STEPS_EXPLAINED,
+    }
 
 
 def _machines(summary: Summary) -> list[tuple[str, Table]]:
@@ -414,6 +454,7 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "by_input": _by_input(summary),
         "by_class": _by_class(summary),
         "by_turn": _by_turn(summary),
+        "agent_sessions": _agent_sessions(summary),
         "workload": workload.of_run(summary, series.lengths),
         "mark": MARK,
         **_verdict(summary),

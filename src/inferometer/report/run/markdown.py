@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.summary import Summary
+from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.breakdown import Conversations
 from inferometer.measure.series import LengthHistograms
 from inferometer.measure.server import Server
@@ -29,7 +30,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, machines, round_trip, rows
+from inferometer.report.run import agent_sessions, disclosure, machines, round_trip, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
@@ -184,6 +185,32 @@ def _by_turn(conversations: Conversations) -> str:
     return f"{line}\n\n{_numbers(head, turns)}\n\nLatencies in ms; mean tokens."
 
 
+def _agent_sessions(sessions: AgentSessions) -> list[str]:
+    """What became of recorded sessions, their figures, and their steps by position and by agent."""
+    parts = [f"## {agent_sessions.TITLE}", escaped(agent_sessions.line(sessions))]
+    figures = [
+        [words, *cells, *(value + (MARK if few else "") for value, few in points)]
+        for words, cells, points in agent_sessions.figure_rows(sessions)
+    ]
+    if figures:
+        parts.append(_numbers(agent_sessions.FIGURE_HEAD, figures))
+    parts += [
+        _numbers(agent_sessions.SHARE_HEAD, agent_sessions.share_rows(sessions)),
+        agent_sessions.EXPLAINED,
+    ]
+    for of, groups in (
+        (agent_sessions.POSITION_HEAD, sessions.by_position),
+        (agent_sessions.AGENT_HEAD, sessions.by_agent),
+    ):
+        head = [of, *agent_sessions.STEP_HEAD, *agent_sessions.LATENCY_HEAD]
+        steps = [
+            [*counts, *(value + (MARK if few else "") for value, few in cells)]
+            for counts, cells in agent_sessions.step_rows(groups)
+        ]
+        parts += [_numbers(head, steps), agent_sessions.STEPS_EXPLAINED] if steps else []
+    return parts
+
+
 def _workload(summary: Summary) -> str:
     """Lengths asked, sent and counted; the best prefix-hit rate possible beside the server's; requests of each prefix."""
     about = workload.of_run(summary, LengthHistograms())
@@ -255,6 +282,13 @@ def _slos(summary: Summary) -> str:
     return markdown_table(head, rows, [False, False, True, True, True])
 
 
+def _of_sessions(summary: Summary) -> list[str]:
+    """Recorded sessions; conversations where there are none."""
+    if summary.agent_sessions is not None:
+        return _agent_sessions(summary.agent_sessions)
+    return ["## By turn", _by_turn(summary.conversations)] if summary.conversations else []
+
+
 def render_markdown(summary: Summary) -> str:
     """The whole of report.md."""
     verdict = summary.verdict
@@ -283,7 +317,7 @@ def render_markdown(summary: Summary) -> str:
         "## Workload",
         _workload(summary),
         *(["## By class", _by_class(summary)] if summary.by_class else []),
-        *(["## By turn", _by_turn(summary.conversations)] if summary.conversations else []),
+        *_of_sessions(summary),
         "## System under test",
         markdown_table(["Item", "Declared"], rows.system(summary)),
         "## Client",
