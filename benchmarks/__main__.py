@@ -20,6 +20,7 @@ from typing import Any
 
 import inferometer
 from benchmarks import (
+    agent_sessions,
     arrival_power,
     comparison_null,
     costs,
@@ -67,6 +68,7 @@ ALL: dict[str, Benchmark] = {
     "simulate-agreement": simulated.agreement,
     "fit-tails": fit_tails.tails,
     "trace-start": traces.start,
+    "agent-sessions": agent_sessions.agents,
     "histogram-accuracy": histogram_accuracy.accuracy,
     "metrics-hour": server_metrics.hour,
     "comparison-null": comparison_null.null,
@@ -87,6 +89,7 @@ ONCE = frozenset(
         "peers",
         "transports",
         "trace-start",
+        "agent-sessions",
         "histogram-accuracy",
         "metrics-hour",
         "comparison-null",

@@ -24,6 +24,7 @@ from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.run.request_writer import Served
 from inferometer.run.requests import Requests
 from inferometer.workload import tokenizers
+from inferometer.workload.agent_sessions.source import SessionRows
 from inferometer.workload.parallel import MOST_PROCESSES, cores
 from inferometer.workload.sources import TraceRows, sourced
 
@@ -57,7 +58,7 @@ def _measured(*words: str) -> dict[str, float]:
 def _once(workload: AnyWorkload, requests: int) -> dict[str, float]:
     plan = Plan(workload=workload, load=Load(requests=requests))
     plan, source = sourced(plan)
-    assert not isinstance(source, TraceRows), "a plan of lengths"
+    assert not isinstance(source, TraceRows | SessionRows), "a plan of lengths"
     served = Served("reference", ["reference"], None, "text", "max_tokens")
     with tempfile.TemporaryDirectory() as out:
         folder = RunFolder.create(Path(out), plan.name, time.time_ns())

@@ -14,6 +14,7 @@ from inferometer.errors import PlanError
 from inferometer.plan.lengths import LONGEST, parse
 from inferometer.plan.schema import Plan, Trace
 from inferometer.plan.workload import StandardWorkload, workload_of
+from inferometer.workload.agent_sessions.source import SessionRows
 from inferometer.workload.context_limit import Room, check_trace
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.sources import Batch, Rendering, TraceRows, sourced
@@ -64,7 +65,7 @@ def test_what_may_not_exceed_does_not(kind: str, cl100k: Tokenizer) -> None:
         given = {"classes": [one | {"shared_prefix": {"tokens": 30, "share": 0.5}}]}
     spec = workload_of(given)
     _, source = sourced(Plan(workload=spec))
-    assert not isinstance(source, TraceRows)
+    assert not isinstance(source, TraceRows | SessionRows)
     made = list(source.prompts(Rendering(cl100k, "text"), Batch(200, 5, spec.seed)))
     context = next(size for size in range(16, 20_000) if source.limit(cl100k, Room(size, True, "t")) is None)
     room = Room(context, True, "t")

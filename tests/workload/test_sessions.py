@@ -12,6 +12,7 @@ import pytest
 from inferometer.documents.part import to_data
 from inferometer.errors import PlanError
 from inferometer.plan.schema import Load, Plan
+from inferometer.workload.agent_sessions.source import SessionRows
 from inferometer.workload.context_limit import SLACK, Room
 from inferometer.workload.prompt_file import segments
 from inferometer.workload.prompts import Fingerprint, Prompt
@@ -30,7 +31,7 @@ LOAD = Load(concurrency=4, requests=40)
 
 def talk(tokenizer: Tokenizer, salt: int = 1, load: Load = LOAD, **workload: Any) -> list[Prompt]:
     plan, source = sourced(Plan.model_validate({"load": load, "workload": workload}))
-    assert not isinstance(source, TraceRows)
+    assert not isinstance(source, TraceRows | SessionRows)
     return said(plan, source, tokenizer, salt)
 
 

@@ -30,6 +30,7 @@ from inferometer.run.simulate import simulate
 from inferometer.run.write_workload import make, pictured, show, verify
 from inferometer.simulation.engine import choose
 from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.agent_sessions.source import SessionRows
 from inferometer.workload.nonces import NONCES
 from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint
@@ -229,7 +230,7 @@ def test_a_run_has_nonces_of_its_own_and_the_same_fingerprint(
     tokenizer = tokenizers.load(plan.tokenizer)
     found = workload_file.opened(place / "made" / "workload.arrow")
     of_file = list(generate(found, tokenizer, header.requests, salt, warm=False))
-    assert not isinstance(source, TraceRows)
+    assert not isinstance(source, TraceRows | SessionRows)
     rendering = Rendering(tokenizer, header.prompt_format)
     drawn = source.prompts(rendering, Batch(header.requests, salt, plan.workload.seed))
     for ours, theirs in zip(of_file, drawn, strict=True):
