@@ -20,12 +20,14 @@ from inferometer.documents.summary import (
     WarmUpProbes,
     Window,
 )
+from inferometer.documents.workload import SessionFile
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
 from inferometer.measure.steady import Steady
 from inferometer.metrics.catalogue import Metric, Rate
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, TOOLS, UNCOUNTED
+from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.report import checks
 from inferometer.report.figures import (
@@ -101,6 +103,8 @@ def _lengths(summary: Summary) -> str:
         return f" Lengths are those of the trace {clean(summary.load.trace.file)}."
     if summary.workload.prompts is not None:
         return f" Prompts from the file {clean(summary.workload.prompts.file)}."
+    if summary.workload.sessions is not None:
+        return f" Recorded sessions from the file {clean(summary.workload.sessions.file)}."
     if summary.by_class:
         return f" Requests of {figure(len(summary.by_class))} classes."
     if planned.input_tokens is None or planned.output_tokens is None:
@@ -193,6 +197,8 @@ ORDERS = {
 def _made_of(summary: Summary) -> str:
     """Classes, or the file the prompts are from and how often it was gone through."""
     file, sent = summary.workload.prompts, summary.requests.sent
+    if summary.workload.sessions is not None:
+        return _sessions_of(summary, summary.workload.sessions)
     classes = ", ".join(clean(one.name) for one in summary.by_class)
     if file is None:
         return f", of the classes {classes}" if classes else ""
@@ -202,6 +208,17 @@ def _made_of(summary: Summary) -> str:
     if sent > file.rows:
         said += f"; {figure(sent)} requests, so prompts were used again, {figure(sent / file.rows, 3)} times on average"
     return said + (f"; classes {classes}" if classes else "")
+
+
+def _sessions_of(summary: Summary, file: SessionFile) -> str:
+    planned = summary.plan.workload
+    order = ORDERS[planned.order] if isinstance(planned, SessionsWorkload) else UNKNOWN
+    said = (
+        f": {figure(file.sessions)} recorded sessions of {figure(file.steps)} steps from {clean(file.file)} "
+        f"(format {clean(file.format)}, SHA-256 {clean(file.sha256)}), {order}; {figure(file.branching)} of them branch, "
+        f"{figure(file.with_tools)} steps call tools"
+    )
+    return said + (f"; {figure(file.images)} images" if file.images else "")
 
 
 def _trace(trace: TraceAccount) -> list[Row]:
