@@ -51,7 +51,7 @@ from inferometer.workload.tokenizers import Tokenizer
 
 _OWN = ("user", "inferometer-own-messages-go-here")
 _LINE_END = b"\\n"
-_PHASE, _OUTPUT = (SCHEDULE.names.index(name) for name in ("phase", "output_tokens_asked"))
+_OUTPUT, _DELAY = (SCHEDULE.names.index(name) for name in ("output_tokens_asked", "think_ns"))
 
 
 class Digest(Protocol):
@@ -123,8 +123,10 @@ class _Drawn:
 
     def delay(self, step: StoredStep) -> tuple[int, int]:
         """The time of tools before a step, and the rest of its delay, in ns."""
-        tool, think = step.tool_ns, step.think_ns
-        waits, own = bool(step.after), self.workload
+        tool, think, own = step.tool_ns, step.think_ns, self.workload
+        if own.tool_ms is None and own.think_ms is None:
+            return tool, think
+        waits = bool(step.after)
         if own.tool_ms is not None:
             drawn = waits and step.adds_results
             tool = lengths.draw(own.tool_ms, self.delays) * NS_PER_MS if drawn else 0
@@ -187,26 +189,22 @@ class SessionRequests:
         """See RequestWriter. Lengths of prompts are not drawn, and what sessions share only their owner knows."""
         return RequestFacts(self._fingerprint, None, None, self._source.facts())
 
-    def _write(self, rows: Iterator[Both]) -> None:
+    def _write(self, sessions: Iterator[list[Both]]) -> None:
         self.rows = self.measured = 0
-        step_files.write_both(self._folder.schedule, self._folder.steps, self._numbered(rows))
+        rows = chain.from_iterable(sessions)
+        step_files.write_both(self._folder.schedule, self._folder.steps, rows)
 
-    def _numbered(self, rows: Iterator[Both]) -> Iterator[Both]:
-        for one in rows:
-            yield one
-            self.rows += 1
-            self.measured += one[0][_PHASE] == Phase.MEASURE
-
-    def _warm(self) -> Iterator[Both]:
+    def _warm(self) -> Iterator[list[Both]]:
         """The warm-up's requests, and its probes behind them."""
         shapes: list[Prompt] = []
-        for one, step in self._phase(Phase.WARMUP):
-            shapes.append(Prompt("", 1, 0, int(str(one[_OUTPUT])), ""))
-            yield one, step
+        for session in self._phase(Phase.WARMUP):
+            shapes += [Prompt("", 1, 0, int(str(one[_OUTPUT])), "") for one, _ in session]
+            yield session
         first = len(shapes)
         probed = list(probes(self._plan, self._target, self._tokenizer, self.salt, shapes, first))
-        yield from ((in_columns(one), None) for one in probed)
+        self.rows += len(probed)
         self.warm_rows = replace(self.warm_rows, requests=first, probes=len(probed))
+        yield [(in_columns(one), None) for one in probed]
 
     def _begins(self, phase: Phase, skip: int) -> Iterator[Begin]:
         load, warm = self._plan.load, phase is not Phase.MEASURE
@@ -221,8 +219,8 @@ class SessionRequests:
     def _seed(self, phase: Phase) -> int:
         return self._plan.workload.seed + SEED_STEPS[phase] * SEED_STEP
 
-    def _phase(self, phase: Phase, digest: Digest | None = None) -> Iterator[Both]:
-        """The steps of a phase. What is not measured goes on behind the sessions that are."""
+    def _phase(self, phase: Phase, digest: Digest | None = None) -> Iterator[list[Both]]:
+        """The steps of a phase, a session at a time. What is not measured goes on behind the sessions that are."""
         skip = 0
         for before in (Phase.MEASURE, Phase.WARMUP)[: SEED_STEPS[phase]]:
             skip += sum(1 for _ in self._begins(before, skip))
@@ -230,46 +228,66 @@ class SessionRequests:
         seed = self._seed(phase)
         drawn = _Drawn.of(self._workload, seed)
         sessions = self._source.sessions(seed, skip)
-        for number, (begin, (session, times)) in enumerate(
-            zip(self._begins(phase, skip), sessions, strict=False)
-        ):
+        taken = zip(self._begins(phase, skip), sessions, strict=False)
+        for number, (begin, (session, times)) in enumerate(taken):
             nonce = b"%09d" % ((salt + times * STRIDE) % NONCES)
-            yield from self._session(phase, number, session, begin, nonce, drawn, digest)
+            rows = self._session(int(phase), number, session, begin, nonce, drawn)
+            if digest is not None:
+                self.measured += len(rows)
+                _take_in(digest, session, rows)
+            self.rows += len(rows)
+            yield rows
 
     def _session(
-        self,
-        phase: Phase,
-        number: int,
-        session: StoredSession,
-        begin: Begin,
-        nonce: bytes,
-        drawn: _Drawn,
-        digest: Digest | None,
-    ) -> Iterator[Both]:
-        first, salted = self.rows, not self._workload.repeatable_prompts
-        fields = session.fields
-        for at, step in enumerate(islice(session.steps, begin.steps)):
+        self, phase: int, number: int, session: StoredSession, begin: Begin, nonce: bytes, drawn: _Drawn
+    ) -> list[Both]:
+        """Its rows. There may be millions of steps, and each takes a while: a tuple for each is all that is made."""
+        first, salted, around = self.rows, not self._workload.repeatable_prompts, self._bodies.around
+        fields, steps, due, user, head = (
+            session.fields,
+            len(session.steps),
+            begin.due_ns,
+            begin.user,
+            nonce + _LINE_END,
+        )
+        rows: list[Both] = []
+        for at, step in enumerate(session.steps[: begin.steps]):
             output = drawn.output(step)
             tool, think = drawn.delay(step)
-            if digest is not None:
-                told = output, tool + think, step.extends, step.after
-                digest.update(b"%b%b%b%a" % (step.own, step.reply or b"", fields[step.fields], told))
-            own, mark = step.own, step.nonce_at if salted else -1
-            if mark >= 0:
-                own = own[:mark] + nonce + _LINE_END + own[mark:]
-            before, behind = self._bodies.around(step.model, fields[step.fields], output, tuple(step.systems))
-            own_at = len(before)
-            yield (
+            own, mark = step.own, step.nonce_at
+            systems = tuple(step.systems) if step.systems else ()
+            before, behind = around(step.model, fields[step.fields], output, systems)
+            own_at = nonce_at = len(before)
+            nonce_len = 0
+            if mark >= 0 and salted:
+                own = own[:mark] + head + own[mark:]
+                nonce_at, nonce_len = own_at + mark, len(nonce)
+            else:
+                nonce_at = -1
+            row, extends = first + at, step.extends
+            rows.append((
                 (
-                    first + at, int(phase), begin.due_ns if at == 0 else None, before + own + behind,
-                    own_at + mark if mark >= 0 else -1, len(nonce) if mark >= 0 else 0, 0, 0, output,
-                    None, 0, 0, number, at, len(session.steps), tool + think, begin.user, own_at, len(own), _reply(step),
+                    row, phase, due, before + own + behind, nonce_at, nonce_len, 0, 0, output, None, 0, 0,
+                    number, at, steps, tool + think, user, own_at, len(own), _reply(step),
                 ),
                 (
-                    first + at, number, at, [first + one for one in step.after],
-                    None if step.extends < 0 else first + step.extends, tool, step.visible, step.name, step.agent,
+                    row, number, at, [first + one for one in step.after], first + extends if extends >= 0 else None,
+                    tool, step.visible, step.name, step.agent,
                 ),
-            )  # fmt: skip
+            ))  # fmt: skip
+            due = None
+        return rows
+
+
+def _take_in(digest: Digest, session: StoredSession, rows: list[Both]) -> None:
+    """Take in all that a session says but its nonces."""
+    steps = session.steps[: len(rows)]
+    said = [part for step in steps for part in (step.own, step.reply or b"", session.fields[step.fields])]
+    told = [
+        (one[_OUTPUT], one[_DELAY], step.extends, step.after)
+        for (one, _), step in zip(rows, steps, strict=True)
+    ]
+    digest.update(b"".join(said) + repr(told).encode())
 
 
 def _reply(step: StoredStep) -> bytes | None:

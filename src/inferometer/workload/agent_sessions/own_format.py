@@ -210,8 +210,11 @@ class _Reading:
 
     def _step(self, number: int, shared: dict[str, Any]) -> Step:
         found, values = self._found.steps[number], self._values["steps"][number]
-        after = self._after(number, found)
-        extends = self._extends(number, found, after)
+        if found.after is None and found.extends is msgspec.UNSET:
+            after, extends = ((number - 1,), number - 1) if number else ((), NONE)
+        else:
+            after = self._after(number, found)
+            extends = self._extends(number, found, after)
         name = found.name
         if name is not None:
             if name in self._numbers:
