@@ -287,7 +287,7 @@ def _take_in(digest: Digest, session: StoredSession, rows: list[Both]) -> None:
         (one[_OUTPUT], one[_DELAY], step.extends, step.after)
         for (one, _), step in zip(rows, steps, strict=True)
     ]
-    digest.update(b"".join(said) + repr(told).encode())
+    digest.update(b"".join(said) + msgspec.json.encode(told))
 
 
 def _reply(step: StoredStep) -> bytes | None:

@@ -210,6 +210,7 @@ class _Reading:
 
     def _step(self, number: int, shared: dict[str, Any]) -> Step:
         found, values = self._found.steps[number], self._values["steps"][number]
+        after: tuple[int, ...]
         if found.after is None and found.extends is msgspec.UNSET:
             after, extends = ((number - 1,), number - 1) if number else ((), NONE)
         else:
