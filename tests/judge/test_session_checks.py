@@ -190,6 +190,7 @@ ENABLED, DISABLED = ({"sut": {"prefix_caching": state}} for state in ("enabled",
         (DISABLED, 0.0, "pass"),
         (ENABLED, 0.9, "pass"),
         (ENABLED, 0.0, "unsure"),
+        ({"sut": {"cache_state": "warm", "prefix_caching": "disabled"}}, 0.0, "fail"),
         ({}, 0.0, "na"),
     ],
 )
