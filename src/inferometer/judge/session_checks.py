@@ -193,12 +193,12 @@ def _where(runs: SessionRuns | None, row: int | None) -> str | None:
 def session_cache(plan: Plan, evidence: SessionEvidence) -> Check:
     """What the server took from its prefix cache of what each session had computed before, where the plan says what to expect.
 
-    | declared                   | held to                                                             | otherwise |
+    | declared                   | held to, of the best possible (measure/kv_reuse.py)                 | otherwise |
     | -------------------------- | ------------------------------------------------------------------- | --------- |
-    | cache warm                 | WARM_SHARE of what was possible; with repeatable prompts the same   | fail      |
-    |                            | share of the steps that go on with none                             |           |
-    | prefix caching disabled    | at most CACHE_SHARE of what was possible                            | fail      |
-    | prefix caching enabled     | at least CACHE_SHARE of what was possible                           | unsure    |
+    | cache warm                 | at least WARM_SHARE; with repeatable prompts the same share of the  | fail      |
+    |                            | prompts of steps that go on with none                               |           |
+    | prefix caching disabled    | at most CACHE_SHARE                                                 | fail      |
+    | prefix caching enabled     | at least CACHE_SHARE                                                | unsure    |
     """
     measured = evidence.measured
     declared = _declared(plan)
@@ -206,10 +206,10 @@ def session_cache(plan: Plan, evidence: SessionEvidence) -> Check:
         return Check("session_cache", "na", None, None)
     tokens = measured.reused_tokens
     limit = WARM_SHARE if declared == "warm" else CACHE_SHARE
-    if tokens is None or tokens.possible <= 0:
+    if tokens is None or tokens.best <= 0:
         return Check("session_cache", "note" if tokens is None else "na", None, limit, facts={"of": "untold"})
-    share = tokens.seen / tokens.possible
-    facts: Facts = {"of": declared, "possible": tokens.possible, "seen": tokens.seen}
+    share = tokens.found / tokens.best
+    facts: Facts = {"of": declared, "best": tokens.best, "found": tokens.found}
     if declared == "disabled":
         return Check("session_cache", "pass" if share <= limit else "fail", share, limit, facts=facts)
     if share < limit:

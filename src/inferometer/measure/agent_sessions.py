@@ -118,13 +118,13 @@ class StepGroup:
 
 @dataclass(frozen=True, slots=True)
 class ReusedTokens:
-    """Sums of tokens that the checks of the cache are made of, over the steps whose server tells what it cached. `first_`: of
-    those that go on with no step. `beyond`: cached in excess of what was possible and of TEMPLATE_TOKENS a step."""
+    """Sums of tokens that the checks of the cache are made of, over the steps whose server tells what it cached. `found`: of
+    the `best` possible, those that were cached; `first_`: of steps that go on with none; `beyond`: cached in excess of what was
+    possible and of TEMPLATE_TOKENS a step."""
 
     prompt: float
-    cached: float
-    possible: float
-    seen: float
+    best: float
+    found: float
     first_prompt: float
     first_cached: float
     beyond: float
@@ -361,9 +361,8 @@ def _reused(reuse: Reuse) -> ReusedTokens | None:
     beyond = np.maximum(reuse.cached - reuse.possible - TEMPLATE_TOKENS, 0.0)
     return ReusedTokens(
         prompt=float(reuse.prompt[told].sum()),
-        cached=float(reuse.cached[told].sum()),
-        possible=float(reuse.possible[told].sum()),
-        seen=float(reuse.seen[told].sum()),
+        best=float(reuse.best[told].sum()),
+        found=float(np.minimum(reuse.cached, reuse.best)[told].sum()),
         first_prompt=float(reuse.prompt[first].sum()),
         first_cached=float(reuse.cached[first].sum()),
         beyond=float(beyond[told].sum()),

@@ -11,9 +11,9 @@ _REPORT = "This is a fault of the instrument or of its record: keep the run fold
 _WHERE: Mapping[tuple[str, ...], str] = {("where",): "The first of them: {where}."}
 _CACHE: Mapping[tuple[str, ...], str] = {
     (
-        "possible",
-        "seen",
-    ): "Tokens that sessions had computed before: {possible}; taken from the cache of these: {seen}.",
+        "best",
+        "found",
+    ): "Tokens in whole blocks that sessions had computed before: {best}; found in the cache: {found}.",
 }
 _EMPTY = "Declare the cache as it is (--cache-state, --prefix-caching)."
 _COMPARED: Mapping[tuple[str, ...], str] = {
