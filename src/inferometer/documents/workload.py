@@ -15,9 +15,9 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import Fields
 from inferometer.plan.workload import (
+    AnyRows,
     LengthsWorkload,
     MixtureWorkload,
-    PromptsWorkload,
     StandardWorkload,
     TraceWorkload,
 )
@@ -356,7 +356,7 @@ def disclosed(
     whose = "the server's own answers" if plan.workload.replies == "server" else "recorded answers"
     each = (
         "the file's conversations"
-        if isinstance(plan.workload, PromptsWorkload)
+        if isinstance(plan.workload, AnyRows)
         else f"conversations of {turns} requests"
     )
     said = f"{each}: a request repeats all before it in its own, with {whose}"
@@ -371,7 +371,7 @@ def _of_requests(plan: Plan, file: PromptFile | None, trace: TraceFacts | None) 
     name = plan.tokenizer.name
     whose = "the server" if name in ("auto", "server", "ids", "learned") else name
     unit = f", in tokens of {whose}"
-    if isinstance(workload, PromptsWorkload):
+    if isinstance(workload, AnyRows):
         return _of_file(plan, workload, file, unit)
     if isinstance(workload, MixtureWorkload):
         return _of_classes(plan, workload, unit)
@@ -450,7 +450,7 @@ def _each(workload: MixtureWorkload, say: Callable[[RequestClass], str]) -> str:
     )
 
 
-def _of_file(plan: Plan, workload: PromptsWorkload, file: PromptFile | None, unit: str) -> Disclosed:
+def _of_file(plan: Plan, workload: AnyRows, file: PromptFile | None, unit: str) -> Disclosed:
     system = inputs = outputs = None
     if file is not None:
         inputs, outputs, systems = file.input_tokens, file.output_tokens, file.with_system_prompt

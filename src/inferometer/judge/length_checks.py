@@ -9,7 +9,7 @@ from inferometer.measure.lengths import PROMPT_MISS, Lengths
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.tokens import CountSource
 from inferometer.plan.schema import Plan
-from inferometer.plan.workload import PromptsWorkload
+from inferometer.plan.workload import AnyRows
 
 LENGTH_MISSES = 0.05
 """One request in twenty of another length moves means by less than the intervals are wide."""
@@ -42,7 +42,7 @@ def prompt_length(plan: Plan, measurement: Measurement, tokenizer: TokenizerFact
     check = _length("prompt_length", prompt, facts)
     if prompt.judged_by == "mean":
         check = _mean_length(prompt, check)
-    native = plan.tokenizer.method == "native" and not isinstance(plan.workload, PromptsWorkload)
+    native = plan.tokenizer.method == "native" and not isinstance(plan.workload, AnyRows)
     if native and check.status == "pass" and not prompt.by_server:
         check = _own_word(prompt, check)
     if check.status != "fail":

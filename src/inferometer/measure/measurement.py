@@ -65,7 +65,7 @@ from inferometer.metrics.catalogue import METRICS, Metrics, Rates, stem
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import PromptsWorkload
+from inferometer.plan.workload import AnyRows
 from inferometer.telemetry.machines.tracks import MachineTracks
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
@@ -498,7 +498,7 @@ def _prompts(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Le
     if probed.template is not None:
         return learned_lengths(record, samples, probed.template, with_template=with_template)
     # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
-    given = isinstance(plan.workload, PromptsWorkload)
+    given = isinstance(plan.workload, AnyRows)
     native = plan.tokenizer.own and not given
     templated = plan.target.interface.applies_template
     return prompt_lengths(

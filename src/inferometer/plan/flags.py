@@ -200,9 +200,10 @@ _OF_ANOTHER = ("kind", "name", "based_on", "file", "file_sha256", "prompts_sha25
 
 def overridden(flag: Flag, value: object) -> list[str]:
     """The plan file's keys that go where a flag overrides it: of a workload of another kind all that the new kind lacks."""
-    kind = {**{f"workload.{one}": one for one in ("prompts", "sessions", "file")}, "trace.file": "trace"}.get(
-        flag.key
-    )
+    kind = {
+        **{f"workload.{one}": one for one in ("prompts", "tasks", "sessions", "file")},
+        "trace.file": "trace",
+    }.get(flag.key)
     if flag.key == "workload.name":
         kind = "lengths" if value == "custom" else "standard"
     if kind is None:

@@ -31,7 +31,7 @@ from inferometer.plan.part import Values
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import MetricsEndpoint, ServerMetrics
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import KINDS, PromptsWorkload
+from inferometer.plan.workload import KINDS, PromptsWorkload, TasksWorkload
 
 
 def build(
@@ -322,6 +322,10 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
         ("target.api_key_file", target.api_key_file),
         ("target.tls_ca_file", target.tls_ca_file),
         ("workload.prompts", prompts),
+        (
+            "workload.tasks",
+            os.path.expanduser(workload.tasks) if isinstance(workload, TasksWorkload) else None,
+        ),
         (
             "workload.sessions",
             os.path.expanduser(workload.sessions) if isinstance(workload, SessionsWorkload) else None,

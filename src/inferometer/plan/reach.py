@@ -4,6 +4,8 @@ commands that it would run, whom it would contact and what it would send may be 
 | of a plan                                      | reaches                                               | in virtual time |
 | ---------------------------------------------- | ----------------------------------------------------- | --------------- |
 | prompts, sessions, dataset, file, trace        | a file whose text becomes prompts                     | yes             |
+| tasks                                          | the same, and if the plan allows it, commands and     | the file        |
+|                                                | judges; a file of spans                               |                 |
 | a tokenizer that does not ship with us         | a file, or a download from Hugging Face               | yes             |
 | the server's URL, headers and body             | whom requests go to, and what else is in them         | no              |
 | key, certificates, metrics                     | files, variables, and whom they are shown to          | no              |
@@ -32,7 +34,7 @@ from inferometer.plan.schema import (
 )
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.switching import Switching
-from inferometer.plan.workload import PromptsWorkload, StandardWorkload
+from inferometer.plan.workload import PromptsWorkload, StandardWorkload, TasksWorkload
 
 Reached = tuple[str, str]
 """The place in the plan, and what would be done, each on one line, with nothing in it that a terminal obeys or hides."""
@@ -77,6 +79,8 @@ def _files(plan: Plan) -> Iterator[Reached]:
     made = workload.file is not None  # of these, and then they are in it
     if isinstance(workload, PromptsWorkload) and not made:
         yield "workload.prompts", f"{_as_is(workload.prompts)} {use}"
+    if isinstance(workload, TasksWorkload):
+        yield from _tasks(workload, use)
     if isinstance(workload, SessionsWorkload):
         yield "workload.sessions", f"{_as_is(workload.sessions)} would be read, and its steps be sent"
     if isinstance(workload, StandardWorkload) and workload.dataset is not None and not made:
@@ -87,6 +91,17 @@ def _files(plan: Plan) -> Iterator[Reached]:
         yield "workload.file", f"{_as_is(workload.file)} would be read, and its requests be sent{more}"
     if plan.trace is not None and plan.trace.file is not None:
         yield "trace.file", f"{_as_is(plan.trace.file)} would be read, and its load be replayed"
+
+
+def _tasks(workload: TasksWorkload, use: str) -> Iterator[Reached]:
+    yield "workload.tasks", f"{_as_is(workload.tasks)} {use}"
+    if workload.task_commands:
+        yield (
+            "workload.task_commands",
+            f"the commands that {_as_is(workload.tasks)} names would be run, and the judges that it names be sent the answers",
+        )
+    if workload.spans is not None:
+        yield "workload.spans", f"{_as_is(workload.spans)} would be read, and spans be taken from it"
 
 
 def _tokenizer(plan: Plan) -> Iterator[Reached]:

@@ -25,6 +25,7 @@ from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.session_rules import session_faults
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import MAPPED, Target
+from inferometer.plan.task_rules import task_faults
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
 
 MOST_REQUESTS = 10_000_000
@@ -49,6 +50,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_texts(plan.workload),
         *_turns(plan),
         *session_faults(plan),
+        *task_faults(plan),
         *_across(plan),
         *_server_metrics(plan.server_metrics),
     ]

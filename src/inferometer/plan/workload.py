@@ -1,4 +1,4 @@
-"""What requests say (draft 4.3.1), as one of seven kinds of workload, each with only the keys that it can have.
+"""What requests say (draft 4.3.1), as one of eight kinds of workload, each with only the keys that it can have.
 
 | kind       | chosen by                            | its requests are                                               |
 | ---------- | ------------------------------------ | -------------------------------------------------------------- |
@@ -6,6 +6,7 @@
 | `lengths`  | `name: custom`                       | random tokens, of the lengths given                            |
 | `mixture`  | `classes`                            | drawn from several classes by their weights                    |
 | `prompts`  | `prompts`                            | the rows of a file of prompts                                  |
+| `tasks`    | `tasks`                              | the rows of a file of tasks, whose answers are judged          |
 | `sessions` | `sessions`                           | the steps of recorded agent sessions (session_workload.py)     |
 | `file`     | `file`                               | the rows of a workload file (workload/workload_file.py)        |
 | `trace`    | the plan's `trace`                   | as long as the rows of a trace, and due when those are         |
@@ -47,10 +48,10 @@ from inferometer.plan.workload_kind import (
     register,
 )
 
-Kind = Literal["standard", "lengths", "mixture", "prompts", "sessions", "file", "trace"]
+Kind = Literal["standard", "lengths", "mixture", "prompts", "tasks", "sessions", "file", "trace"]
 AnyWorkload: TypeAlias = (
-    "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | SessionsWorkload | FileWorkload "
-    "| TraceWorkload"
+    "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | TasksWorkload | SessionsWorkload "
+    "| FileWorkload | TraceWorkload"
 )
 _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
@@ -229,30 +230,17 @@ class MixtureWorkload(_Drawn, NoLengths):
         return super().shares or any(one.shared_prefix is not None for one in self.classes)
 
 
-class PromptsWorkload(Turns, OneClass):
-    """A file of prompts (workload/prompt_file.py), taken in this `order`.
+class RowsWorkload(Seeded, OneClass):
+    """The rows of a file of the user's own, each a request, taken in this `order`.
 
-    `output_tokens` are for prompts that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded
-    from then on. `prefix_sharing` declares what its prompts have in common (draft 4.3.1).
+    `output_tokens` are for rows that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from
+    then on. `prefix_sharing` declares what its prompts have in common (draft 4.3.1).
     """
 
-    chosen_by: ClassVar[str] = "workload.prompts"
-    noun: ClassVar[str] = "a file of prompts"
-    decides: ClassVar[str] = "the file of prompts determines what is sent ({workload.prompts})"
     based_on: ClassVar[None] = None
     input_tokens: ClassVar[None] = None
     count_template: ClassVar[bool] = False  # prompts are as long as they are
 
-    kind: Annotated[Literal["prompts"], KIND, HARMLESS] = "prompts"
-    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
-    prompts: Annotated[
-        Text,
-        Field(
-            examples=["prompts.jsonl"],
-            description="File of prompts: JSONL or CSV with a field prompt or messages, and optionally output_tokens.",
-        ),
-        Option("--prompts", "Workload", "FILE"),
-    ]
     order: Annotated[
         Literal["file", "shuffled", "sampled"],
         Field(description="Order of the prompts: file, shuffled, or sampled (with replacement)."),
@@ -281,6 +269,91 @@ class PromptsWorkload(Turns, OneClass):
     def shares(self) -> bool:
         """See AnyKind."""
         return True
+
+
+class PromptsWorkload(RowsWorkload, Turns):
+    """A file of prompts (workload/prompt_file.py)."""
+
+    chosen_by: ClassVar[str] = "workload.prompts"
+    noun: ClassVar[str] = "a file of prompts"
+    decides: ClassVar[str] = "the file of prompts determines what is sent ({workload.prompts})"
+
+    kind: Annotated[Literal["prompts"], KIND, HARMLESS] = "prompts"
+    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
+    prompts: Annotated[
+        Text,
+        Field(
+            examples=["prompts.jsonl"],
+            description="File of prompts: JSONL or CSV with a field prompt or messages, and optionally output_tokens.",
+        ),
+        Option("--prompts", "Workload", "FILE"),
+    ]
+
+    @property
+    def path(self) -> str:
+        """Where the rows are."""
+        return self.prompts
+
+
+class TasksWorkload(RowsWorkload, OneTurn):
+    """A file of tasks for a compound system (workload/task_file.py; draft 4.1.3): each is a prompt with a criterion, which its
+    answer is held to after the load.
+
+    `task_commands`: the file may name commands that are run and judges that are asked; without it such a file is refused, for
+    it may be somebody else's. `spans` is read after the load: what the system recorded of its own steps.
+    """
+
+    chosen_by: ClassVar[str] = "workload.tasks"
+    noun: ClassVar[str] = "a file of tasks"
+    decides: ClassVar[str] = "the file of tasks determines what is sent ({workload.tasks})"
+    file: ClassVar[None] = None
+    file_sha256: ClassVar[None] = None
+
+    kind: Annotated[Literal["tasks"], KIND, HARMLESS] = "tasks"
+    name: Annotated[Literal["custom"], UNNAMED, HARMLESS] = "custom"
+    tasks: Annotated[
+        Text,
+        Field(
+            examples=["tasks.jsonl"],
+            description="File of tasks for a compound system: JSONL or CSV with a field input or messages, and a criterion.",
+        ),
+        Option("--tasks", "Workload", "FILE", drops=("workload.spans", "workload.task_commands")),
+    ]
+    task_commands: Annotated[
+        bool,
+        Field(description="Run the commands and ask the judges that the file of tasks names."),
+        Option("--task-commands", "Workload", value=True),
+    ] = False
+    ignore_eos: Annotated[
+        bool,
+        Field(
+            description="Request answers of full length with ignore_eos; a task's answer ends where it is complete."
+        ),
+        HARMLESS,
+    ] = False
+    repeatable_prompts: Annotated[
+        bool,
+        Field(
+            description="Send each task as it is, without a nonce that its system would take for a part of it."
+        ),
+        HARMLESS,
+    ] = True
+    spans: Annotated[
+        Text | None,
+        Field(
+            description="OTLP JSON file of the system's spans (OpenTelemetry), read after the load and joined by trace id."
+        ),
+        Option("--spans", "Workload", "FILE"),
+    ] = None
+
+    @property
+    def path(self) -> str:
+        """Where the rows are."""
+        return self.tasks
+
+
+AnyRows: TypeAlias = PromptsWorkload | TasksWorkload
+"""The kinds whose requests are the rows of a file."""
 
 
 class TraceWorkload(Seeded, OneTurn, OneClass, NoLengths):
@@ -333,6 +406,7 @@ KINDS: dict[str, type[AnyWorkload]] = {
     "lengths": LengthsWorkload,
     "mixture": MixtureWorkload,
     "prompts": PromptsWorkload,
+    "tasks": TasksWorkload,
     "sessions": SessionsWorkload,
     "file": FileWorkload,
     "trace": TraceWorkload,
@@ -354,6 +428,8 @@ def kind_of(values: Any) -> str:
         return str(there["kind"])
     if "prompts" in there:
         return "prompts"
+    if "tasks" in there:
+        return "tasks"
     if "sessions" in there:
         return "sessions"
     if "classes" in there:
@@ -370,6 +446,7 @@ Workload: TypeAlias = Annotated[
     | Annotated[LengthsWorkload, Tag("lengths")]
     | Annotated[MixtureWorkload, Tag("mixture")]
     | Annotated[PromptsWorkload, Tag("prompts")]
+    | Annotated[TasksWorkload, Tag("tasks")]
     | Annotated[SessionsWorkload, Tag("sessions")]
     | Annotated[FileWorkload, Tag("file")]
     | Annotated[TraceWorkload, Tag("trace")],

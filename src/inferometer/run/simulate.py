@@ -35,7 +35,7 @@ from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.target import Target
-from inferometer.plan.workload import PromptsWorkload
+from inferometer.plan.workload import AnyRows
 from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import first_facts, last_facts, write_facts
@@ -196,7 +196,7 @@ def _simulate(
     # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
     same = (
         _counts_alike(tokenizer)
-        and not isinstance(plan.workload, PromptsWorkload | SessionsWorkload)
+        and not isinstance(plan.workload, AnyRows | SessionsWorkload)
         and plan.workload.turns is None
     )
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None

@@ -29,7 +29,7 @@ from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Plan
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import AnyWorkload
+from inferometer.plan.workload import AnyWorkload, TasksWorkload
 from inferometer.run.facts import read_facts
 from inferometer.run.request_writer import warm_salt
 from inferometer.run.requests import contexts_of, drawn, with_enough_warm_up
@@ -78,6 +78,9 @@ def _refuse(plan: Plan) -> None:
             "recorded sessions are already a file, and runs record its SHA-256: there is nothing to generate"
         )
         problems.append(Problem("--sessions", message))
+    if isinstance(plan.workload, TasksWorkload):
+        message = "tasks are already a file, whose criteria a workload file has no place for: there is nothing to generate"
+        problems.append(Problem("--tasks", message))
     if plan.workload.count_template:
         message = (
             "only a server knows what its chat template adds, and none is contacted: give --count-template no, "

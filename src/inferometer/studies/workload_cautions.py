@@ -18,8 +18,9 @@ from pathlib import Path
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.campaign import Campaign, chooses_workload
 from inferometer.plan.schema import Plan
-from inferometer.plan.workload import PromptsWorkload
-from inferometer.workload import prompt_file, prompt_file_requests, workload_file
+from inferometer.plan.workload import AnyRows
+from inferometer.workload import prompt_file_requests, workload_file
+from inferometer.workload.sources import rows_of
 
 INSTEAD = "leave it out, and the test runs Code Completion; or leave prefix-cache out of the tests"
 
@@ -47,7 +48,7 @@ def _of_prefix_cache(plan: Plan) -> Iterator[str]:
         )
     if workload.turns is not None:  # each turn repeats what was said before it
         return
-    if isinstance(workload, PromptsWorkload):
+    if isinstance(workload, AnyRows):
         _check_prompts(plan, workload)
     elif workload.file is not None:
         _check_file(Path(workload.file).expanduser())
@@ -55,13 +56,11 @@ def _of_prefix_cache(plan: Plan) -> Iterator[str]:
         yield "prefix-cache: requests of the workload share nothing, so Code Completion takes its place"
 
 
-def _check_prompts(plan: Plan, workload: PromptsWorkload) -> None:
+def _check_prompts(plan: Plan, workload: AnyRows) -> None:
     """Refuse prompts of which no two begin alike before anything that a user says: that is what a cache may find of them, for
     a nonce stands behind it."""
-    path = Path(workload.prompts).expanduser()
-    file = prompt_file.survey(
-        path, chat=plan.target.interface.takes_messages, needs_output=workload.output_tokens is None
-    )
+    path = Path(workload.path).expanduser()
+    file = rows_of(plan, workload)
     each_once = workload.model_copy(update={"order": "file"})
     if not prompt_file_requests.contexts(each_once, file, len(file), 0).cover:
         message = (

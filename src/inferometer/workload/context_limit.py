@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution
-from inferometer.plan.workload import MixtureWorkload, PromptsWorkload
+from inferometer.plan.workload import AnyRows, MixtureWorkload
 from inferometer.workload.traces.survey import replay
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def _advice(spec: AnyWorkload, prompt: Prompt, context: int) -> tuple[str, str]:
             "Ask for fewer turns (--turns), or for less in each (--input-tokens, --output-tokens)",
         )
     side = "output_tokens" if prompt.output >= context else "input_tokens"
-    if isinstance(spec, PromptsWorkload):
+    if isinstance(spec, AnyRows):
         return (
-            "--prompts",
+            "--tasks" if spec.kind == "tasks" else "--prompts",
             "Shorten that prompt or take it out of the file, ask for shorter answers (--output-tokens)",
         )
     if isinstance(spec, MixtureWorkload):

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import FailFast, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -50,7 +50,7 @@ LONGEST_LINE = 32 << 20
 MOST_MEMBERS = 1_000
 """Of an object: each that nobody knows is an error of its own."""
 
-_JSON_CELLS = ("messages", "sampling", "extra_body")
+_JSON_CELLS = ("messages", "sampling", "extra_body", "criterion")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -99,7 +99,11 @@ class Message(Line):
 
 
 class Row(Line):
-    """One row, as it stands in the file."""
+    """One row, as it stands in the file. `text_field`: what the field of its text is called there."""
+
+    text_field: ClassVar[str] = "prompt"
+    noun: ClassVar[str] = "prompt"
+    example: ClassVar[str] = '{"prompt": "Say hello", "output_tokens": 20}'
 
     prompt: str | None = None
     messages: Annotated[tuple[Message, ...], FirstWrong()] | None = None
@@ -129,6 +133,11 @@ class Row(Line):
         return (*before, *((one.role, one.content) for one in self.messages))
 
     @property
+    def key(self) -> str | None:
+        """What no other row of its file may be called; None: rows have no names."""
+        return None
+
+    @property
     def fields(self) -> Fields:
         """The fields of its body beside everybody's."""
         return fields_of(self.sampling, self.priority, self.extra_body)
@@ -149,7 +158,12 @@ def segments(chat: Chat) -> list[tuple[Chat, Chat]]:
     return [(tuple(own), tuple(answer)) for own, answer in found]
 
 
-FIELDS = tuple(info.alias or name for name, info in Row.model_fields.items())
+def fields_in(kind: type[Row]) -> tuple[str, ...]:
+    """The names of a row's fields, as they stand in a file."""
+    return tuple(info.alias or name for name, info in kind.model_fields.items())
+
+
+FIELDS = fields_in(Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +184,7 @@ class PromptFile:
     header: tuple[str, ...]
     classes: tuple[str, ...]
     systems: int
+    kind: type[Row] = Row
 
     def __len__(self) -> int:
         return len(self.at)
@@ -186,7 +201,7 @@ class PromptFile:
                 file.seek(self.at[number])
                 try:
                     values = next(_records(file, self.format, self.header)).values
-                    yield Row.model_validate(values)
+                    yield self.kind.model_validate(values)
                 except (StopIteration, ValueError, csv.Error):
                     raise self.problem(number, None, "has changed since it was read") from None
 
@@ -205,19 +220,22 @@ class _Record:
     values: JsonObject
 
 
-def survey(path: Path, *, chat: bool, needs_output: bool) -> PromptFile:
-    """Read a file through. `chat`: the plan asks for chats; `needs_output`: it names no output length of its own.
+def survey(path: Path, *, chat: bool, needs_output: bool, kind: type[Row] = Row) -> PromptFile:
+    """Read a file through. `chat`: the plan asks for chats; `needs_output`: it names no output length of its own; `kind`: what
+    its rows are.
 
     Raises PlanError with what is wrong with it.
     """
-    return _Survey(path, chat, needs_output).read()
+    return _Survey(path, chat, needs_output, kind).read()
 
 
 class _Survey:
     """One reading of a file, and what was found."""
 
-    def __init__(self, path: Path, chat: bool, needs_output: bool) -> None:
+    def __init__(self, path: Path, chat: bool, needs_output: bool, kind: type[Row]) -> None:
         self._path, self._chat, self._needs_output = path, chat, needs_output
+        self._kind, self._fields = kind, fields_in(kind)
+        self._keys: dict[str, int] = {}
         self._problems: list[Problem] = []
         self._classes: dict[str, int] = {}
         self._systems = 0
@@ -236,7 +254,9 @@ class _Survey:
         digest, begins = hashlib.sha256(), _first(file)
         if not begins:  # what the rows would be is not known
             empty = "holds nothing but blank lines" if file.read(1) else "is empty"
-            raise PlanError([Problem(self._path.name, f"{empty}: write a prompt a line, as JSONL or CSV")])
+            raise PlanError(
+                [Problem(self._path.name, f"{empty}: write a {self._kind.noun} a line, as JSONL or CSV")]
+            )
         kind: Literal["jsonl", "csv"] = "jsonl" if begins == b"{" else "csv"
         header, line = ((), 0) if kind == "jsonl" else self._header(file, digest.update)
         records = _records(file, kind, header, line, digest.update, self._refuse)
@@ -244,7 +264,7 @@ class _Survey:
             self._take(record)
             self._end_where_many()
         if not self._at and not self._problems:
-            self._problems.append(Problem(self._path.name, "holds no prompt"))
+            self._problems.append(Problem(self._path.name, f"holds no {self._kind.noun}"))
         if len(self._classes) > MOST_CLASSES:
             many = f"names {len(self._classes)} classes: at most {MOST_CLASSES}"
             self._problems.append(Problem(f"{self._path.name}: class", many))
@@ -252,7 +272,7 @@ class _Survey:
             raise PlanError(self._problems)
         return PromptFile(
             self._path, kind, digest.hexdigest(), file.tell(), self._at, self._lines, self._turns, header,
-            tuple(self._classes), self._systems,
+            tuple(self._classes), self._systems, self._kind,
         )  # fmt: skip
 
     def _header(self, file: BinaryIO, read: Callable[[bytes], None]) -> tuple[tuple[str, ...], int]:
@@ -264,14 +284,15 @@ class _Survey:
         except (ValueError, csv.Error) as cause:
             raise PlanError([Problem(name, str(cause))]) from None
         wrong = [
-            Problem(f"{name}: {one[:60]}", f"no such field; here are {', '.join(FIELDS)}")
-            for one in islice((one for one in header if one not in FIELDS), MOST_PROBLEMS)
+            Problem(f"{name}: {one[:60]}", f"no such field; here are {', '.join(self._fields)}")
+            for one in islice((one for one in header if one not in self._fields), MOST_PROBLEMS)
         ]
         if len(set(header)) < len(header):
             wrong.append(Problem(name, "names a field twice"))
-        if not {"prompt", "messages"} & set(header):
+        text = self._kind.text_field
+        if not {text, "messages"} & set(header):
             wrong.append(
-                Problem(name, "a CSV file begins with a line of fields, one of them prompt or messages")
+                Problem(name, f"a CSV file begins with a line of fields, one of them {text} or messages")
             )
         if wrong:
             raise PlanError(wrong[:MOST_PROBLEMS])
@@ -288,15 +309,19 @@ class _Survey:
     def _take(self, record: _Record) -> None:
         where = f"{self._path.name}:{record.line}"
         try:
-            row = Row.model_validate(record.values)
+            row = self._kind.model_validate(record.values)
         except ValidationError as wrong:
             for one in refusals(wrong)[:MOST_PROBLEMS]:
                 name = foreign_json.dotted(one.place)
-                unknown = f"no such field; here are {', '.join(FIELDS)}"
+                unknown = f"no such field; here are {', '.join(self._fields)}"
                 told = unknown if one.kind == "extra_forbidden" and len(one.place) == 1 else reason(one)
                 self._problems.append(Problem(f"{where}: {name}" if name else where, told))
             return
         self._problems += [Problem(f"{where}: {name}", message) for name, message in self._across(row)]
+        if row.key is not None and (first := self._keys.setdefault(row.key, record.line)) != record.line:
+            self._problems.append(
+                Problem(where, f"has the name of line {first}: each {self._kind.noun} has its own")
+            )
         self._at.append(record.at)
         self._lines.append(record.line)
         self._turns.append(len(segments(row.chat)))
@@ -306,7 +331,8 @@ class _Survey:
 
     def _across(self, row: Row) -> Iterator[tuple[str, str]]:
         if (row.prompt is None) == (row.messages is None):
-            yield "prompt", "a row has either prompt or messages" + (", not both" if row.prompt else "")
+            text = self._kind.text_field
+            yield text, f"a row has either {text} or messages" + (", not both" if row.prompt else "")
         elif row.messages is not None and all(one.role != "user" for one in row.messages):
             yield "messages", "holds no message of role user"
         if row.system is not None and row.messages and any(one.role == "system" for one in row.messages):

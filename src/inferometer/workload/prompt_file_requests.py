@@ -36,13 +36,11 @@ from inferometer.workload.sessions import SessionTokens
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
-    from inferometer.plan.workload import PromptsWorkload
+    from inferometer.plan.workload import AnyRows
     from inferometer.workload.tokenizers import Tokenizer
 
 
-def numbers(
-    spec: PromptsWorkload, rows: int, skip: int = 0, contexts: Contexts | None = None
-) -> Iterator[int]:
+def numbers(spec: AnyRows, rows: int, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
     """Rows of the file in the order in which they are sent, without end. Those that `contexts` has to cover go first."""
     yield from () if contexts is None else (row for row, _ in contexts.cover)
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
@@ -58,7 +56,7 @@ def numbers(
         yield from order
 
 
-def contexts(spec: PromptsWorkload, file: PromptFile, n: int, salt: int) -> Contexts:
+def contexts(spec: AnyRows, file: PromptFile, n: int, salt: int) -> Contexts:
     """What several of the first `n` rows begin with before anything that a user says: one row for each."""
     if not file.systems:
         return Contexts(spec.seed, salt)
@@ -74,7 +72,7 @@ def contexts(spec: PromptsWorkload, file: PromptFile, n: int, salt: int) -> Cont
 
 
 def generate(
-    spec: PromptsWorkload,
+    spec: AnyRows,
     tokenizer: Tokenizer,
     file: PromptFile,
     n: int,
@@ -115,15 +113,13 @@ def _numbered(file: PromptFile) -> dict[str, int]:
     return {name: number for number, name in enumerate(file.classes)}
 
 
-def turns(
-    spec: PromptsWorkload, file: PromptFile, skip: int = 0, contexts: Contexts | None = None
-) -> Iterator[int]:
+def turns(spec: AnyRows, file: PromptFile, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
     """How many turns the rows have, in the order in which they are taken, without end."""
     return (file.turns[number] for number in numbers(spec, len(file), skip, contexts))
 
 
 def conversations(
-    spec: PromptsWorkload,
+    spec: AnyRows,
     tokenizer: Tokenizer,
     file: PromptFile,
     places: Sequence[Place],
@@ -202,7 +198,7 @@ def _before(chat: Chat, mark: str) -> list[str]:
     return [*(text for _, text in chat[:first]), mark]
 
 
-def check_lengths(spec: PromptsWorkload, tokenizer: Tokenizer, file: PromptFile, room: Room) -> bool:
+def check_lengths(spec: AnyRows, tokenizer: Tokenizer, file: PromptFile, room: Room) -> bool:
     """Raise PlanError for the first prompt that has no room in the model with its answer.
 
     Whether one could still have none once its answer's length is drawn and its nonces stand in it.

@@ -28,10 +28,11 @@ from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.workload import (
+    AnyRows,
     LengthsWorkload,
     MixtureWorkload,
-    PromptsWorkload,
     StandardWorkload,
+    TasksWorkload,
     reseeded,
 )
 from inferometer.workload import (
@@ -41,6 +42,7 @@ from inferometer.workload import (
     prompt_file_requests,
     prompts,
     sessions,
+    task_file,
     texts,
     tokenizers,
     workload_file_source,
@@ -334,7 +336,7 @@ class PromptRows:
     spare: int | None = None
     answers: Answers | None = None
 
-    def __init__(self, workload: PromptsWorkload, file: prompt_file.PromptFile) -> None:
+    def __init__(self, workload: AnyRows, file: prompt_file.PromptFile) -> None:
         self._workload, self._file = workload, file
         self._lengths = Lengths()
 
@@ -525,7 +527,7 @@ def sourced(plan: Plan, note: Callable[[str], None] = lambda _: None) -> tuple[P
     if workload.file is not None:
         plan, made = workload_file_source.taken_over(plan)
         return plan, WorkloadRows(made)
-    if isinstance(workload, PromptsWorkload):
+    if isinstance(workload, AnyRows):
         return _prompt_rows(plan, workload)
     if isinstance(workload, SessionsWorkload):
         note("reading the sessions through")
@@ -545,11 +547,18 @@ def _trace_rows(plan: Plan, trace: Trace, note: Callable[[str], None]) -> tuple[
     return plan.model_copy(update={"trace": settled}), TraceRows(settled, survey)
 
 
-def _prompt_rows(plan: Plan, workload: PromptsWorkload) -> tuple[Plan, PromptRows]:
-    path = Path(workload.prompts).expanduser()
-    found = prompt_file.survey(
-        path, chat=plan.target.interface.takes_messages, needs_output=workload.output_tokens is None
-    )
+def rows_of(plan: Plan, workload: AnyRows) -> prompt_file.PromptFile:
+    """The plan's file of prompts or tasks, read through. Raises PlanError."""
+    path, chat = Path(workload.path).expanduser(), plan.target.interface.takes_messages
+    needs_output = workload.output_tokens is None
+    if isinstance(workload, TasksWorkload):
+        kind = task_file.row_kind(commands=workload.task_commands)
+        return prompt_file.survey(path, chat=chat, needs_output=needs_output, kind=kind)
+    return prompt_file.survey(path, chat=chat, needs_output=needs_output)
+
+
+def _prompt_rows(plan: Plan, workload: AnyRows) -> tuple[Plan, PromptRows]:
+    found = rows_of(plan, workload)
     if workload.prompts_sha256 not in (None, found.sha256):
         message = (
             f"is another file than the plan's: its SHA-256 is {found.sha256}, not {workload.prompts_sha256}"

@@ -30,7 +30,7 @@ from inferometer.judge.compliance.shown_rules import (
 )
 from inferometer.judge.compliance.sut_rules import switched
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import PromptsWorkload, TraceWorkload
+from inferometer.plan.workload import AnyRows, TraceWorkload
 
 THREE = ("p50", "p95", "p99")
 FAIR = 0.9
@@ -134,10 +134,7 @@ def improvement(evidence: Evidence) -> float | None:
 def benign(evidence: Evidence) -> Ruling | None:
     """Draft 5.10.2: what this program makes is benign; prompts of a file or a trace nobody can check."""
     for workload, run in evidence.workloads:
-        if (
-            isinstance(workload, PromptsWorkload | SessionsWorkload | TraceWorkload)
-            or workload.file is not None
-        ):
+        if isinstance(workload, AnyRows | SessionsWorkload | TraceWorkload) or workload.file is not None:
             return Ruling("not applicable", note("cannot_be_checked", why="prompts"), run)
     return satisfied(note("benign"))
 

@@ -30,7 +30,7 @@ from inferometer.plan.procedure_parameters import Parameters, Tests, Ttft
 from inferometer.plan.saved import restored
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkload
+from inferometer.plan.workload import AnyRows, AnyWorkload, TraceWorkload
 
 T = TypeVar("T")
 SINGLE = "ttft"
@@ -431,7 +431,7 @@ def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
     """
     items = None
     if plan.workload.file is None and not isinstance(
-        plan.workload, PromptsWorkload | SessionsWorkload | TraceWorkload
+        plan.workload, AnyRows | SessionsWorkload | TraceWorkload
     ):
         found = disclosed(plan)
         items = {requirement(name): getattr(found, name) for name in NAMES}

@@ -28,7 +28,7 @@ from inferometer.metrics.catalogue import Metric, Rate
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, TOOLS, UNCOUNTED
 from inferometer.plan.session_workload import SessionsWorkload
-from inferometer.plan.workload import PromptsWorkload
+from inferometer.plan.workload import AnyRows
 from inferometer.report import checks
 from inferometer.report.figures import (
     THIN,
@@ -203,7 +203,7 @@ def _made_of(summary: Summary) -> str:
     if file is None:
         return f", of the classes {classes}" if classes else ""
     planned = summary.plan.workload
-    order = ORDERS[planned.order] if isinstance(planned, PromptsWorkload) else UNKNOWN
+    order = ORDERS[planned.order] if isinstance(planned, AnyRows) else UNKNOWN
     said = f": {figure(file.rows)} prompts from {clean(file.file)} (SHA-256 {clean(file.sha256)}), {order}"
     if sent > file.rows:
         said += f"; {figure(sent)} requests, so prompts were used again, {figure(sent / file.rows, 3)} times on average"

@@ -1,0 +1,39 @@
+"""What tasks for a compound system need of the rest of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from inferometer.plan.fault import Fault
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import TasksWorkload
+
+TRACE_HEADER = "traceparent"
+"""The header of W3C Trace Context, by which a system's spans are found again."""
+
+
+def task_faults(plan: Plan) -> Iterator[Fault]:
+    """Every rule about tasks that the plan breaks."""
+    if not isinstance(plan.workload, TasksWorkload):
+        return
+    if plan.instrument.keep_text != "all":
+        yield Fault(
+            ("instrument.keep_text", "workload.tasks"),
+            "answers to tasks are judged after the load, from the text in the record: leave {instrument.keep_text} out",
+        )
+    if plan.load.model == "users":
+        yield Fault(
+            ("load.model", "workload.tasks"),
+            "tasks are sent each by itself: set {load.rate} or {load.concurrency}",
+        )
+    if plan.target.session_header is not None:
+        yield Fault(
+            ("target.session_header", "workload.tasks"),
+            f"a task is its own session, which its {TRACE_HEADER} header tells already: leave {{target.session_header}} out",
+        )
+    given = {name.lower() for name in plan.target.headers}
+    if TRACE_HEADER in given:
+        yield Fault(
+            ("target.headers", "workload.tasks"),
+            f"each task has a {TRACE_HEADER} header of its own: leave it out of {{target.headers}}",
+        )
