@@ -165,7 +165,7 @@ class Http2Client:
         stream = self.streams[number] = Stream(number, owner, body)
         data, whole = self._heads.send(number, fields, body, own)
         if whole:
-            stream.rest = b""
+            stream.rest = stream.rest[:0]
         self._send_body(stream, data)
         return stream
 

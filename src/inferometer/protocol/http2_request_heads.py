@@ -9,9 +9,8 @@ window of the connection here.
 
 from __future__ import annotations
 
-import copy
-
 from hpack import NeverIndexedHeaderTuple
+from hpack.hpack import encode_integer
 
 from inferometer.protocol.http2_connection import Connection
 from inferometer.protocol.http2_fields import Fields
@@ -23,6 +22,8 @@ _CONTENT_LENGTH = b"\x1f\x0d"
 """The name of the static table (28), of a literal that is never indexed: a 1 in four bits, then 15 + 13."""
 _LITERAL = b"\x10"
 """A literal that is never indexed, whose name is one too (RFC 7541, 6.2.3)."""
+_INDEXED = 0x80
+"""A field that is an index and nothing else (6.1)."""
 _MOST_BLOCK = 1 << 12
 """Bytes of a block that is kept: it has to fit a frame with the rest."""
 
@@ -75,12 +76,17 @@ class RequestHeads:
 
     def _learn(self, fields: Fields) -> None:
         """Keep the block of fields that the table holds by now. Those that it has no room for push each other out each time."""
-        encoder = copy.deepcopy(self._connection.encoder)
-        before = list(encoder.header_table.dynamic_entries)
-        block = encoder.encode(fields)
         self._known.clear()  # what was just sent may have moved what the others point at
-        if list(encoder.header_table.dynamic_entries) == before and len(block) <= _MOST_BLOCK:
-            self._known[id(fields)] = (fields, block)
+        search, block = self._connection.encoder.header_table.search, bytearray()
+        for name, value in fields:
+            found = search(name, value)
+            if found is None or found[2] is None:
+                return
+            index = encode_integer(found[0], 7)
+            index[0] |= _INDEXED
+            block += index
+        if len(block) <= _MOST_BLOCK:
+            self._known[id(fields)] = (fields, bytes(block))
 
 
 def _spelled(text: bytes) -> bytes:
