@@ -179,7 +179,9 @@ OUTCOME = pa.schema(
         pa.field(
             "submit_ns", pa.int64()
         ),  # length of the call that handed over the last byte, from t_submit on
-        pa.field("body_crc", pa.int64()),  # CRC-32 of the body that was sent, of a step of a recorded session
+        pa.field(
+            "body_crc", pa.int64()
+        ),  # CRC-32 of the body that was sent, where it was put together from answers
     ],
     metadata={"inferometer": f"outcome/{OUTCOME_VERSION}"},
 )

@@ -180,7 +180,10 @@ class Load:
         self.first: Ints = held(first_texts(record)[rows])
         cached = np.where(record.usage_cached.valid, record.usage_cached.values, 0)[rows]
         self._ends: Ints = held(times_in_order(self.ended))
-        self.prompt: Floats = held(np.maximum(record.input_tokens_sent[rows] - cached, 1).astype(np.float64))
+        sent, told = record.input_tokens_sent[rows], record.usage_input
+        # A step of a recorded session was not counted before it was sent.
+        read = np.where(sent > 0, sent, np.where(told.valid, told.values, 0)[rows])
+        self.prompt: Floats = held(np.maximum(read - cached, 1).astype(np.float64))
 
     def in_flight(self, at_ns: Ints) -> Ints:
         """Requests sent by then and not ended."""

@@ -80,6 +80,8 @@ def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
     everyone = np.ones(len(rows), np.bool_)
     server_input = held(_positive(record.usage_input[rows], everyone))
     sent = record.input_tokens_sent[rows].astype(np.float64)
+    # Steps of recorded sessions are as long as the server counts: nobody else did.
+    ours = np.isnan(server_input) | (reference & (sent > 0))
     output = held(np.select(known, values, estimate))
     source = held(np.select(known, sources, 2).astype(np.int64))
     reasoning = held(
@@ -87,7 +89,7 @@ def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
     )
     withheld = np.where(_has_reasoning(record)[rows], 0.0, reasoning)
     return Counts(
-        input=held(np.where(np.isnan(server_input) | reference, sent, server_input)),
+        input=held(np.where(ours, sent, server_input)),
         output=output,
         source=source,
         server_input=server_input,
