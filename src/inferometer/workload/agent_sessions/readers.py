@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Protocol
 
 from inferometer.errors import PlanError, Problem
+from inferometer.workload.agent_sessions.aiperf_format import AIPerfFormat
+from inferometer.workload.agent_sessions.mlperf_format import MLPerfFormat
+from inferometer.workload.agent_sessions.otel_format import OTelFormat
 from inferometer.workload.agent_sessions.own_format import OwnFormat
 from inferometer.workload.agent_sessions.recorded_lines import beginning
 from inferometer.workload.agent_sessions.session import AgentSession
+from inferometer.workload.agent_sessions.weka_format import WekaFormat
 
 
 class Reader(Protocol):
@@ -29,7 +33,9 @@ class Reader(Protocol):
         """
 
 
-READERS: dict[str, Reader] = {one.name: one for one in (OwnFormat(),)}
+READERS: dict[str, Reader] = {
+    one.name: one for one in (OwnFormat(), MLPerfFormat(), WekaFormat(), OTelFormat(), AIPerfFormat())
+}
 
 
 def reader_of(path: Path, name: str = "auto") -> Reader:
