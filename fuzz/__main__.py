@@ -26,7 +26,7 @@ FOUND = HERE / "found"
 TARGETS = (
     "sse", "http_response", "http2_response", "http_request", "answer", "exposition", "trace", "plan", "server", "dataset",
     "prompts", "workload", "tokenizer", "sealed", "journal", "certificate", "power", "history",
-    "websocket", "grpc",
+    "websocket", "grpc", "agent_sessions",
 )  # fmt: skip
 LONGEST_INPUT = 4096
 LONGEST_TABLE = 16_384
