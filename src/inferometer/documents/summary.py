@@ -30,6 +30,7 @@ from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
 from inferometer.measure.server import Server
 from inferometer.measure.steady import Steady
+from inferometer.measure.tasks import TasksAccount
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
@@ -433,3 +434,4 @@ class Summary(Part, frozen=True):
     round_trips: RoundTrips | None = None
     ttft_less_round_trip: LessRoundTrip | None = None
     agent_sessions: AgentSessions | None = None
+    tasks: TasksAccount | None = None

@@ -30,6 +30,7 @@ from inferometer.drive.reactor import Reactor
 from inferometer.drive.session_header import SessionHeader
 from inferometer.drive.share import Assignment, Share, TailShare
 from inferometer.drive.shares import share_of
+from inferometer.drive.trace_context import TraceContext
 from inferometer.drive.transport import Peer
 from inferometer.drive.worker_messages import Command, Failed, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
@@ -101,6 +102,7 @@ class Worker:
         self._one_head = len(self._heads) == 1
         name = job.session_header
         self._session_header = None if name is None else SessionHeader(name, job.session_salt)
+        self._trace = None if job.trace_run is None else TraceContext(job.trace_run)
         self._pacer: Pacer = OpenPacer([], [])
         self._share: Share | TailShare | None = None
         self._appended = More(size=0, final=False)
@@ -232,6 +234,8 @@ class Worker:
         if self._session_header is not None:
             session = share.session_of(hit.row)
             own = self._session_header.field(share.phase_of(hit.row), session, hit.row, hit.cycle)
+        elif self._trace is not None:
+            own = self._trace.field(hit.row, hit.cycle)
         exchange = Exchange(
             hit.row, hit.cycle, hit.due_ns, head, body, deadline, self._dialect,
             tokens=share.tokens(hit), limits=self._limits, own_field=own,

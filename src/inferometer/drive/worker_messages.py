@@ -47,6 +47,8 @@ class Job(msgspec.Struct, frozen=True):
     session_header: str | None = None
     session_salt: str = ""
     """The name of the header line that says which session a request is of, and what its values are made of."""
+    trace_run: str | None = None
+    """The run whose requests carry a trace of their own each (trace_context.py)."""
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):

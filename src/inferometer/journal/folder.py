@@ -1,8 +1,8 @@
 """The run folder: where each file of a run lies.
 
 runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
-                    steps.arrow  requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md
-                    report.html  log.txt
+                    steps.arrow  tasks.arrow  requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json
+                    report.md  report.html  log.txt
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from inferometer.journal.documents import holds, in_text, not_elsewhere
 from inferometer.journal.unfinished import unfinished
 
 _READ = (
-    "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "steps.arrow", "requests.parquet",
-    "pulse.parquet", "telemetry/scrapes.jsonl.zst",
+    "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "steps.arrow", "tasks.arrow",
+    "requests.parquet", "pulse.parquet", "telemetry/scrapes.jsonl.zst",
 )  # fmt: skip
 """What of a run's folder is read; a link out of it would have others' files in its reports."""
 
@@ -96,6 +96,11 @@ class RunFolder:
     def steps(self) -> Path:
         """How the requests of recorded agent sessions hang together; there only for those."""
         return self.path / "steps.arrow"
+
+    @property
+    def tasks(self) -> Path:
+        """How the answers of a run of tasks were judged; there only for those."""
+        return self.path / "tasks.arrow"
 
     @property
     def journal(self) -> Path:

@@ -37,6 +37,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import TasksWorkload
 from inferometer.run.disk_need import announce_need
 from inferometer.run.evaluate import RunResult, conclude, cut_short
 from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
@@ -52,6 +53,7 @@ from inferometer.run.target import (
     reach,
     request_heads,
 )
+from inferometer.run.task_judging import judge_tasks
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, Patience, warm_up
 from inferometer.server.embedded import Embedded, beside, on_cores
@@ -126,7 +128,8 @@ def conduct(
             write_facts(folder, _with_deaths(plan, pool, facts, schedule))
             ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
-            return conclude(folder, tokenizer, scrapes)
+            judging = partial(judge_tasks, plan, folder, ui.note)
+            return conclude(folder, tokenizer, scrapes, judging)
     except BaseException as cause:
         raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
 
@@ -161,6 +164,8 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     first = trace.facts.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
     salt = secrets.token_hex(16)
+    tasks = isinstance(plan.workload, TasksWorkload) and not wanted.interface.over_websocket
+    traced = folder.path.name if tasks else None
     return [
         Job(
             api=wanted.api,
@@ -192,6 +197,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
             streams=wanted.streams,
             session_header=wanted.session_header,
             session_salt=salt,
+            trace_run=traced,
         )
         for worker in range(workers)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
 from inferometer.errors import InstrumentError, MachineError, PeerError, RecordError, in_words, shortage_of
-from inferometer.journal import hold
+from inferometer.journal import hold, tasks
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, Phase
 from inferometer.journal.seal import read_table, record_parts, seal
@@ -33,8 +33,10 @@ from inferometer.measure.record import COLUMNS, Record, Replay
 from inferometer.measure.request_times import RequestTimes, request_times
 from inferometer.measure.samples import Samples
 from inferometer.measure.series import RunSeries, series
+from inferometer.measure.tasks import TasksAccount, tasks_account
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import TasksWorkload
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
 from inferometer.run.facts import as_measured, check_of_one_run, read_facts, write_facts
@@ -67,12 +69,19 @@ class RunResult:
         return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary.verdict.status]
 
 
-def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
-    """Seal the journal, end the scraping and evaluate the record. Raises RecordError."""
+def conclude(
+    folder: RunFolder,
+    tokenizer: tokenizers.Tokenizer,
+    scrapes: Scrapes | None = None,
+    judging: Callable[[], list[str]] = list,
+) -> RunResult:
+    """Seal the journal, end the scraping and evaluate the record. `judging`: what is done with the answers in between, with
+    notes on it. Raises RecordError."""
     try:
         notes = _seal(folder, tokenizer)
         if scrapes is not None:
             settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
+        notes += judging()
         result = evaluate(folder)
         result.notes.extend(notes)
         return result
@@ -203,10 +212,23 @@ def _assess(folder: RunFolder) -> Assessment:
     slos = slo_outcomes(plan, measurement, record, samples)
     less = _less_round_trip(plan, facts, measurement, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up, less)
-    summary = replace(summary, metrics_endpoints=scraped.endpoints, agent_sessions=sessions.measured)
+    summary = replace(
+        summary,
+        metrics_endpoints=scraped.endpoints,
+        agent_sessions=sessions.measured,
+        tasks=_tasks(folder, plan, record, samples),
+    )
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
+
+
+def _tasks(folder: RunFolder, plan: Plan, record: Record, samples: Samples) -> TasksAccount | None:
+    """How the tasks of a run of tasks went; they may never have been judged, as in a simulation."""
+    if not isinstance(plan.workload, TasksWorkload):
+        return None
+    judged = tasks.read(folder.tasks) if folder.tasks.is_file() else None
+    return tasks_account(record, samples, judged)
 
 
 def _less_round_trip(

@@ -25,7 +25,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import agent_sessions, disclosure, round_trip, rows
+from inferometer.report.run import agent_sessions, disclosure, round_trip, rows, tasks
 from inferometer.report.run.error_bounds import error_line
 from inferometer.report.run.throughput import whole_run_line
 from inferometer.report.tables import VERDICT_STYLES, Screen
@@ -53,6 +53,9 @@ def render_console(summary: Summary, console: Console, report: str | None = None
         screen.say(adjusted)
     for objective in summary.slos:
         screen.say(_objective(objective))
+    if (about := tasks.line(summary)) is not None:
+        screen.say("")
+        screen.say(about)
     if summary.agent_sessions is not None:
         screen.say("")
         screen.say(agent_sessions.line(summary.agent_sessions))

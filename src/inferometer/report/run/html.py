@@ -42,7 +42,7 @@ from inferometer.report.html_page import (
     statistic_cell,
     table,
 )
-from inferometer.report.run import agent_sessions, charts, disclosure, machines, round_trip, rows
+from inferometer.report.run import agent_sessions, charts, disclosure, machines, round_trip, rows, tasks
 from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 
@@ -279,6 +279,24 @@ def _agent_sessions(summary: Summary) -> Context | None:
     }
 
 
+def _tasks(summary: Summary) -> Context | None:
+    """How many tasks succeeded, by class and by criterion, and what their system did meanwhile."""
+    account = summary.tasks
+    if account is None:
+        return None
+    traced = account.traced
+    groups = table(tasks.TITLE, tasks.GROUP_HEAD, tasks.group_rows(account))
+    criteria = tasks.criterion_rows(account)
+    return {
+        "line": tasks.line(summary),
+        "scope": tasks.SCOPE,
+        "groups": groups,
+        "criteria": table("Answers by criterion", tasks.CRITERION_HEAD, criteria) if criteria else None,
+        "traced": None if traced is None else tasks.traced_line(traced, account),
+        "steps": None if traced is None else table("Steps", tasks.STEP_HEAD, tasks.step_rows(traced)),
+    }
+
+
 def _machines(summary: Summary) -> list[tuple[str, Table]]:
     """The figures of each machine that was read, under whose they are."""
     return [
@@ -455,6 +473,7 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "by_class": _by_class(summary),
         "by_turn": _by_turn(summary),
         "agent_sessions": _agent_sessions(summary),
+        "tasks": _tasks(summary),
         "workload": workload.of_run(summary, series.lengths),
         "mark": MARK,
         **_verdict(summary),

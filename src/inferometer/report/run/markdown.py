@@ -13,6 +13,7 @@ from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.breakdown import Conversations
 from inferometer.measure.series import LengthHistograms
 from inferometer.measure.server import Server
+from inferometer.measure.tasks import TasksAccount
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import checks, workload
@@ -30,7 +31,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import agent_sessions, disclosure, machines, round_trip, rows
+from inferometer.report.run import agent_sessions, disclosure, machines, round_trip, rows, tasks
 from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
 from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
@@ -211,6 +212,18 @@ def _agent_sessions(sessions: AgentSessions) -> list[str]:
     return parts
 
 
+def _tasks(summary: Summary, account: TasksAccount) -> str:
+    """How many tasks succeeded, by class and by criterion, and what their system did meanwhile."""
+    parts = [escaped(tasks.line(summary) or ""), escaped(tasks.SCOPE)]
+    parts += [_numbers(tasks.GROUP_HEAD, tasks.group_rows(account)), "Latencies in ms."]
+    if account.by_criterion:
+        parts.append(_numbers(tasks.CRITERION_HEAD, tasks.criterion_rows(account)))
+    if account.traced is not None:
+        parts.append(escaped(tasks.traced_line(account.traced, account)))
+        parts.append(_numbers(tasks.STEP_HEAD, tasks.step_rows(account.traced)))
+    return "\n\n".join(parts)
+
+
 def _workload(summary: Summary) -> str:
     """Lengths asked, sent and counted; the best prefix-hit rate possible beside the server's; requests of each prefix."""
     about = workload.of_run(summary, LengthHistograms())
@@ -314,6 +327,7 @@ def render_markdown(summary: Summary) -> str:
         _results(summary),
         *(["## Server metrics", about_server] if (about_server := _server(summary)) else []),
         *_machines(summary),
+        *(["## Tasks", _tasks(summary, summary.tasks)] if summary.tasks else []),
         "## Workload",
         _workload(summary),
         *(["## By class", _by_class(summary)] if summary.by_class else []),

@@ -1,0 +1,108 @@
+"""`tasks.arrow`: of a run of tasks, how each answer was judged, and what the system recorded of its steps; one row a request of
+the measured phase. Written once, after the load; reports are made from it without the task file, a judge or a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from inferometer.errors import RecordError, file_error
+from inferometer.journal.versions import check_filled, check_unpacked
+from inferometer.whole_file import check_regular, replacing
+
+FILE = "tasks.arrow"
+PASSED, FAILED, UNJUDGED = "passed", "failed", "unjudged"
+STATES = (PASSED, FAILED, UNJUDGED)
+STEP_KINDS = ("model", "tool", "retrieval", "rerank", "guardrail")
+"""What a step of a compound system does."""
+
+TASKS = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),  # the schedule's row
+        pa.field("cycle", pa.int32(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("criterion", pa.string()),  # its kind; null: to be complete is enough
+        pa.field(
+            "state", pa.string(), nullable=False
+        ),  # of the criterion; of an answer that is not complete: failed
+        pa.field("reason", pa.string()),  # why it is unjudged, or what failed
+        pa.field("timeout_ns", pa.int64()),
+        pa.field("spans", pa.int32()),  # of its trace; null: no trace was found, or none was looked for
+        *(pa.field(f"{kind}_steps", pa.int32()) for kind in STEP_KINDS),
+        *(pa.field(f"{kind}_ns", pa.int64()) for kind in STEP_KINDS),  # time in which one at least ran
+        pa.field("model_input_tokens", pa.int64()),  # of all its model steps, where each reports them
+        pa.field("model_output_tokens", pa.int64()),
+    ],
+    metadata={"inferometer": "tasks/1"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSteps:
+    """What one trace holds: the number of its spans; by kind the number of steps, and the time in which one at least ran;
+    tokens of the model steps (None: not all report them)."""
+
+    spans: int
+    steps: dict[str, int] = field(default_factory=dict)
+    ns: dict[str, int] = field(default_factory=dict)
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One request's task and how its answer was judged."""
+
+    index: int
+    cycle: int
+    task: str
+    criterion: str | None
+    state: str
+    reason: str | None = None
+    timeout_ns: int | None = None
+    steps: TaskSteps | None = None
+
+
+def write(path: Path, rows: Sequence[TaskRow]) -> None:
+    """Write all rows, so that a reader sees the old file or the new one."""
+    columns: dict[str, list[object]] = {
+        name: [getattr(row, name) for row in rows] for name in TASKS.names[: TASKS.get_field_index("spans")]
+    }
+    steps = [row.steps for row in rows]
+    columns["spans"] = [None if one is None else one.spans for one in steps]
+    for kind in STEP_KINDS:
+        columns[f"{kind}_steps"] = [None if one is None else one.steps.get(kind, 0) for one in steps]
+        columns[f"{kind}_ns"] = [None if one is None else one.ns.get(kind, 0) for one in steps]
+    columns["model_input_tokens"] = [None if one is None else one.input_tokens for one in steps]
+    columns["model_output_tokens"] = [None if one is None else one.output_tokens for one in steps]
+    table = pa.table(
+        {name: pa.array(columns[name], TASKS.field(name).type) for name in TASKS.names}, schema=TASKS
+    )
+    with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, TASKS) as writer:
+        writer.write_table(table)
+
+
+def read(path: Path) -> pa.Table:
+    """All rows. Raises RecordError for what is no such file, or of another version."""
+    try:
+        check_regular(path)
+        check_unpacked(path)
+        with pa.OSFile(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            if reader.schema != TASKS or reader.schema.metadata != TASKS.metadata:
+                raise RecordError(
+                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
+                )
+            table = reader.read_all()
+        table.validate(full=True)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
+        raise file_error(f"{path.name}: not the judged tasks of a run ({cause})", cause) from cause
+    check_filled(zip(TASKS, table.columns, strict=True), path)
+    unknown = set(table.column("state").to_pylist()) - set(STATES)
+    if unknown:
+        raise RecordError(f"{path.name}: damaged (states that no version has)")
+    return table
