@@ -43,7 +43,9 @@ JUDGE_TOKENS = 512
 JUDGE_KEY = "INFEROMETER_JUDGE_KEY"
 """The environment variable whose key a judge is shown. A file of tasks cannot name another."""
 _NUMBER = re.compile(
-    r"[-+\u2212]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:\.[0-9]+|(?<=[0-9]))(?:[eE][-+]?[0-9]{1,6}(?![0-9]))?"
+    r"(?:(?<![0-9])[-+\u2212])?"  # behind a digit it is a hyphen: 2026-11-28
+    r"(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"(?:[eE][-+]?[0-9]{1,6}(?![0-9]))?"
 )
 _MOST_DIGITS = 400
 
