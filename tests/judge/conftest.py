@@ -14,7 +14,7 @@ from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
 from inferometer.plan.arrivals import instants
 from inferometer.plan.schema import Load, Plan
-from inferometer.plan.workload import DEFAULT_SEED
+from inferometer.plan.workload_kind import DEFAULT_SEED
 
 MS = 1_000_000
 EVENTS = 4

@@ -16,7 +16,7 @@ from inferometer.judge.verdict import Check
 from inferometer.plan.arrivals import instants
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Load
-from inferometer.plan.workload import DEFAULT_SEED
+from inferometer.plan.workload_kind import DEFAULT_SEED
 from inferometer.report import checks
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose

@@ -11,7 +11,8 @@ import pytest
 from session_play import FAN_OUT, Played, Step, play
 
 from inferometer.drive.pacer import Ending, Hit
-from inferometer.drive.share import Assignment, TurnShare, share_of
+from inferometer.drive.share import Assignment, TurnShare
+from inferometer.drive.shares import share_of
 from inferometer.engines.dialect import GenerationRequest, messages_bytes
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schedule import Schedule, Scheduled, write
@@ -109,7 +110,7 @@ def body_with(played: Played, at: int) -> bytes:
 
 def turns(count: int, nonce: bool) -> list[Scheduled]:
     """Two conversations of so many turns, with nonces in their first turns."""
-    rows = []
+    rows: list[Scheduled] = []
     for session in range(2):
         for turn in range(count):
             words = f"00000000{session} and {turn}"

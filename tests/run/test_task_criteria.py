@@ -35,9 +35,7 @@ def test_a_text_is_exact_but_for_white_space_around_it(text: str, around: str) -
     assert not held({"exact": text}, text + "x").passed
 
 
-@given(
-    st.decimals(-10**6, 10**6, places=3), st.decimals(-10, 10, places=3), st.decimals(0, 10, places=3)
-)
+@given(st.decimals(-(10**6), 10**6, places=3), st.decimals(-10, 10, places=3), st.decimals(0, 10, places=3))
 def test_a_number_is_within_its_tolerance_in_decimal(number: Any, off: Any, tolerance: Any) -> None:
     """Law: |found - number| <= tolerance exactly as people work it out, and only the last number counts."""
     answer = f"First 17, then 4e2. So it is {number + off}."
@@ -124,11 +122,16 @@ def python(code: str) -> dict[str, Any]:
         ("import sys; sys.exit(1)", False),
         ("import sys; sys.exit(3)", None),
         ("import os; os.kill(os.getpid(), 9)", None),
-        ("import os, sys; sys.exit(os.environ['INFEROMETER_TASK'] != 'task' or 'SECRET' in os.environ)", True),
+        (
+            "import os, sys; sys.exit(os.environ['INFEROMETER_TASK'] != 'task' or 'SECRET' in os.environ)",
+            True,
+        ),
         ("print('x' * 10_000_000)", True),
     ],
 )
-def test_a_command_decides_by_its_exit_code(code: str, passed: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_decides_by_its_exit_code(
+    code: str, passed: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Law: 0 passes, 1 fails, all else decides nothing; it sees the answer and the task, and no secret of the environment."""
     monkeypatch.setenv("SECRET", "s")
     assert held(python(code), "yes").passed is passed
@@ -138,7 +141,11 @@ def test_a_command_that_hangs_is_ended_with_what_it_started() -> None:
     code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(987)']); time.sleep(987)"
     found = held(python(code) | {"timeout_s": 1}, "x")
     assert found == Decision(None, "the command has not ended within 1 s")
-    left = [one for one in psutil.process_iter(["cmdline"]) if "time.sleep(987)" in " ".join(one.info["cmdline"] or ())]
+    left = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if "time.sleep(987)" in " ".join(one.info["cmdline"] or ())
+    ]
     assert not [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -191,7 +198,12 @@ def saying(text: object) -> Reply:
 
 
 def judge(url: str, **more: Any) -> dict[str, Any]:
-    asked = {"url": f"{url}/v1/chat/completions", "model": "j", "prompt": "Q {input} A {answer}", "pass": "^PASS"}
+    asked = {
+        "url": f"{url}/v1/chat/completions",
+        "model": "j",
+        "prompt": "Q {input} A {answer}",
+        "pass": "^PASS",
+    }
     return {"judge": asked} | more
 
 
@@ -252,6 +264,9 @@ def test_no_answer_raises(answer: str) -> None:
     """Law: whatever is answered, a criterion decides or says that it does not."""
     with Criteria({}) as criteria:
         for criterion in ({"exact": "x"}, {"number": 1}):
-            assert criteria.decide(Criterion.model_validate(criterion), "t", "", answer).passed in (True, False)
+            assert criteria.decide(Criterion.model_validate(criterion), "t", "", answer).passed in (
+                True,
+                False,
+            )
     for order in ({"regex": "(x+x+)+y"}, {"json_schema": SCHEMA}):
         assert decided(order | {"text": answer}).passed in (True, False)

@@ -18,9 +18,13 @@ TRACE = "5b8efff798038103d269b633813fc60c"
 OTHER = "ffffffffffffffffffffffffffffffff"
 
 
-def span(ident: str, operation: str | None, start: int, end: int, parent: str = "", **more: Any) -> dict[str, Any]:
+def span(
+    ident: str, operation: str | None, start: int, end: int, parent: str = "", **more: Any
+) -> dict[str, Any]:
     """A span as OTLP's JSON has it: ids in hexadecimal, 64-bit numbers as text."""
-    attributes = [] if operation is None else [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]
+    attributes = (
+        [] if operation is None else [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}]
+    )
     for name in ("input_tokens", "output_tokens"):
         if name in more:
             attributes.append({"key": f"gen_ai.usage.{name}", "value": {"intValue": str(more.pop(name))}})
@@ -90,13 +94,21 @@ def test_spans_in_a_circle_end(tmp_path: Path) -> None:
 
 
 def test_tokens_are_known_where_every_model_step_reports_them(tmp_path: Path) -> None:
-    found = joined(tmp_path / "s", document(span("01", "chat", 0, 1, input_tokens=5), span("02", "chat", 2, 3)))
+    found = joined(
+        tmp_path / "s", document(span("01", "chat", 0, 1, input_tokens=5), span("02", "chat", 2, 3))
+    )
     assert found is not None
     assert (found.input_tokens, found.output_tokens) == (None, None)
 
 
 def test_openinference_names_its_kinds_too(tmp_path: Path) -> None:
-    kinds = {"LLM": "model", "RETRIEVER": "retrieval", "RERANKER": "rerank", "GUARDRAIL": "guardrail", "TOOL": "tool"}
+    kinds = {
+        "LLM": "model",
+        "RETRIEVER": "retrieval",
+        "RERANKER": "rerank",
+        "GUARDRAIL": "guardrail",
+        "TOOL": "tool",
+    }
     spans = []
     for at, name in enumerate(kinds):
         one = span(f"0{at}", None, at, at + 1)

@@ -79,7 +79,9 @@ def test_a_file_may_be_csv(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, line: object, words: str) -> None:
-    said = refusal(tmp_path / "t.jsonl", "" if line == "[1]" else line, *([GOOD, line] if line == "[1]" else []))
+    said = refusal(
+        tmp_path / "t.jsonl", "" if line == "[1]" else line, *([GOOD, line] if line == "[1]" else [])
+    )
     assert words in said
     assert "t.jsonl:" in said
 
@@ -104,7 +106,9 @@ def test_a_file_runs_nothing_unless_the_user_says_so(tmp_path: Path, criterion: 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["exact", "regex", "number", "judge", "x"]), inner, max_size=3), max_leaves=6))  # fmt: skip
 @settings(max_examples=60, deadline=None)
-def test_any_criterion_is_taken_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, value: object) -> None:
+def test_any_criterion_is_taken_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, value: object
+) -> None:
     """Law: a damaged criterion is a PlanError with its line, and nothing else."""
     path = tmp_path_factory.mktemp("tasks") / "t.jsonl"
     try:
