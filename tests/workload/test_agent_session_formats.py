@@ -64,7 +64,7 @@ def test_a_conversation_of_mlperf_keeps_tools_results_and_delays() -> None:
 
 def test_a_reply_that_mlperf_did_not_record_is_not_repeated(tmp_path: Path) -> None:
     """A user may follow a tool's result at once: the request then says all of it itself."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"role": "user", "content": "a"},
         {"role": "assistant", "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
         {"role": "tool", "tool_results": [{"tool_call_id": "x", "content": "r"}]},
