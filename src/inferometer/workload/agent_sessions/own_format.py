@@ -146,10 +146,11 @@ class OwnFormat:
 
     def sessions(self, path: Path) -> Iterator[AgentSession]:
         """See Reader."""
-        typed, plain = msgspec.json.Decoder(Line), msgspec.json.Decoder()
+        decode, convert = msgspec.json.Decoder().decode, msgspec.convert
         for number, line in lines_of(path):
             try:
-                found, values = typed.decode(line), plain.decode(line)
+                values = decode(line)
+                found = convert(values, Line)
             except UnicodeDecodeError:
                 raise refusal(path, number, None, "is not UTF-8 text") from None
             except RecursionError:
@@ -195,6 +196,7 @@ class _Reading:
     def __init__(self, path: Path, line: int, found: Line, values: dict[str, Any]) -> None:
         self._path, self._line, self._found, self._values = path, line, found, values
         self._numbers: dict[str, int] = {}
+        self._plain = True  # a step follows on another, each on the one before it
 
     def session(self) -> AgentSession:
         """What it holds. Raises PlanError."""
@@ -204,7 +206,7 @@ class _Reading:
         self._show(steps)
         start = None if found.start_ms is None else round(found.start_ms * NS_PER_MS)
         session = AgentSession(found.session, tuple(steps), self._line, start)
-        if (fault := session.fault()) is not None:
+        if not self._plain and (fault := session.fault()) is not None:
             raise self._refused(None, fault)
         return session
 
@@ -214,6 +216,7 @@ class _Reading:
         if found.after is None and found.extends is msgspec.UNSET:
             after, extends = ((number - 1,), number - 1) if number else ((), NONE)
         else:
+            self._plain = False
             after = self._after(number, found)
             extends = self._extends(number, found, after)
         name = found.name
@@ -276,7 +279,7 @@ class _Reading:
         for number, step in enumerate(steps):
             ends = number not in awaited and not (step.reply or {}).get("tool_calls")
             if ends and self._found.steps[number].visible is None:
-                object.__setattr__(step, "visible", True)  # nobody has seen it yet
+                step.visible = True
 
     def _refused(self, field: str | None, message: str) -> PlanError:
         return refusal(self._path, self._line, field, message)

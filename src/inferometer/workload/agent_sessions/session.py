@@ -36,7 +36,7 @@ class Delay:
         return (self.tool_ns or 0) + (self.think_ns or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a file has hundreds of thousands, and a frozen one takes six times as long to make
 class Step:
     """One request of a session.
 
