@@ -21,6 +21,7 @@ from inferometer.measure.kv_reuse import BLOCK
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import REST
 from inferometer.measure.session_time import session_times
+from inferometer.measure.stats import describe, describe_in_groups
 from inferometer.plan.schema import Plan
 
 REQUEST_MS = LATE_MS + TTFT_MS + GAP_MS * (TOKENS - 1) + CLOSE_MS
@@ -167,6 +168,28 @@ def test_intervals_take_the_session_for_one_event() -> None:
     assert found.time.model.ci95 is not None
     low, high = found.time.model.ci95
     assert 0 <= low <= found.time.model.value <= high <= 1
+
+
+def test_intervals_of_steps_hold_the_truth_as_often_as_they_say() -> None:
+    """Law: in 200 seeded runs of 60 sessions of ten steps that share their session's luck, sent between each other's, the 95 %
+    interval of the mean holds the truth in at least 92 %; one that takes each step for itself does so in about half."""
+    random = np.random.default_rng(1)
+    sessions, steps, truth = 60, 10, 250.0
+    session = np.repeat(np.arange(sessions), steps)
+    sent = np.argsort(session + np.tile(np.arange(steps) * sessions / 8, sessions), kind="stable")
+    held = {"session": 0, "step": 0}
+    for _ in range(200):
+        luck = np.repeat(random.exponential(200.0, sessions), steps)
+        values = luck + random.exponential(50.0, len(luck))
+        for unit, stats in (
+            ("session", describe_in_groups(values, session)),
+            ("step", describe(values[sent])),
+        ):
+            assert stats is not None
+            bounds = stats.ci95.mean
+            held[unit] += bounds is None or bounds[0] <= truth <= bounds[1]
+    assert held["session"] >= 184
+    assert held["step"] < 130
 
 
 steps_of_sessions = st.lists(
