@@ -99,6 +99,8 @@ OUTSIDE = {
     "filter": "a filter is on, or ended answers",
 }
 """What does not belong inside the boundary `engine` (draft 4.1.1)."""
+COMPOUND = {"tool": "tools", "retrieval": "retrieval", "rerank": "reranking"}
+"""What only a compound system holds (draft 4.1.3)."""
 ON = {True: "on", False: "off", None: "not declared"}
 
 
@@ -266,6 +268,20 @@ SYSTEM: Mapping[str, Words] = {
     "perhaps_on_device": "{hint} on the client's own machine: if that is the device of its user and no network service, "
     "section 3 leaves it out",
     "nothing_out_of_scope": "nothing seen points to what section 3 leaves out",
+    "completion_no_accuracy": "success of tasks is stated as completion by each task's own criterion; the report says that it "
+    "is no statement about quality or accuracy, which section 3 leaves out",
+    "not_a_compound": "a duty of compound systems' tests",
+    "no_tasks": "a compound system is given tasks (--tasks), and this run has none",
+    "tasks_not_judged": "the answers were not held to their tasks' criteria",
+    "no_task_decided": "of no task it is decided whether it succeeded",
+    "tasks_completed": "{ended:d} tasks, from their sending to the end of their answers, and whether each succeeded",
+    "compound_inside": lambda boundary, parts: (
+        f"the boundary is {boundary}, yet the system's own spans show {' and '.join(COMPOUND[part] for part in parts)}"
+    ),
+    "compound_parts": lambda parts: (
+        f"the system's own spans show {' and '.join(COMPOUND[part] for part in parts)}"
+    ),
+    "compound_parts_unseen": "no retrieval and no tool is seen: only the system's own spans show them (--spans)",
     "outside_the_engine": lambda parts: (
         "the boundary is engine, yet " + "; ".join(OUTSIDE[part] for part in parts)
     ),

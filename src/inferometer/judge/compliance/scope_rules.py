@@ -34,8 +34,8 @@ def _named(text: str, parts: tuple[str, ...]) -> str | None:
 
 
 def scope(evidence: Evidence) -> Ruling | None:
-    """Draft 3: on-device inference and models that do not write token by token are out of scope. Training, quality and
-    products are nothing that a run could be about.
+    """Draft 3: on-device inference and models that do not write token by token are out of scope. Training and products
+    are nothing that a run could be about; that tasks succeed is stated as completion, not as quality.
 
     What hints at them leaves the rule unknown: a server for one user's machine may be deployed as a service too.
     """
@@ -53,6 +53,8 @@ def scope(evidence: Evidence) -> Ruling | None:
             return unknown(note("perhaps_on_device", hint=served))
         if hardware is not None or "macos" in (machine or "").lower():
             return unknown(note("perhaps_on_device", hint=sut.accelerator or machine))
+    if any(run.summary.tasks is not None for run in evidence.runs):
+        return satisfied(note("completion_no_accuracy"))
     return not_applicable(note("nothing_out_of_scope"))
 
 

@@ -23,6 +23,7 @@ from inferometer.documents.statement import ComplianceLabel, ComplianceStatement
 from inferometer.documents.summary import ComplianceBrief, Summary
 from inferometer.judge.compliance import (
     campaign_rules,
+    compound_rules,
     contrast_rules,
     instrument_rules,
     latency_rules,
@@ -60,6 +61,7 @@ OPEN: tuple[RuleState, ...] = ("violated", "unknown")
 CHECKS: dict[str, RuleCheck] = {
     **instrument_rules.CHECKS,
     **scope_rules.CHECKS,
+    **compound_rules.CHECKS,
     **sut_rules.CHECKS,
     **workload_rules.CHECKS,
     **procedure_rules.CHECKS,
