@@ -52,6 +52,8 @@ _PARTS: dict[str, dict[str, object]] = {
     "plan.target.session_header": at_server(session_header=MARK) | {"workload": {"turns": 2}},
     "plan.workload.prompts": {"workload": {"prompts": MARK}},
     "plan.workload.sessions": {"workload": {"sessions": MARK}},
+    "plan.workload.tasks": {"workload": {"tasks": MARK}},
+    "plan.workload.spans": {"workload": {"tasks": "t", "spans": MARK}},
     "plan.workload.dataset": {"workload": {"name": "conversation", "dataset": MARK}},
     "plan.workload.dataset_subset": {
         "workload": {"name": "conversation", "dataset": "d", "dataset_subset": MARK}
@@ -159,6 +161,8 @@ def test_a_simulation_reaches_files_and_nobody(place: str) -> None:
     read = place in {
         "plan.workload.prompts",
         "plan.workload.sessions",
+        "plan.workload.tasks",
+        "plan.workload.spans",
         "plan.workload.dataset",
         "plan.workload.dataset_subset",
         "plan.workload.file",

@@ -138,7 +138,8 @@ def test_a_command_decides_by_its_exit_code(
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_started() -> None:
-    code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(987)']); time.sleep(987)"
+    sleeps = "import time; time.sleep(987)"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {sleeps!r}]); {sleeps}"
     found = held(python(code) | {"timeout_s": 1}, "x")
     assert found == Decision(None, "the command has not ended within 1 s")
     left = [
@@ -239,7 +240,7 @@ def test_a_judge_that_talks_nonsense_decides_nothing(reply: Reply) -> None:
 
 def test_a_judge_that_hangs_decides_nothing() -> None:
     gone = threading.Event()
-    with serving(lambda _: (200, b"" if gone.wait(20) else b"")) as (url, _):
+    with serving(lambda _: (200, b"x" * gone.wait(20))) as (url, _):
         found = held(judge(url, timeout_s=0.5), "x")
         gone.set()
     assert found.passed is None

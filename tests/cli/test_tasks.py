@@ -1,0 +1,198 @@
+"""Runs of tasks through the whole program: against a server that writes spans of its own, and against the reference server."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from commands import finish, only, run
+from peers import Script, Seen, chunked, scripted, tokens, whole
+from shipped_schemas import shipped
+
+from inferometer.journal import tasks
+
+MODELS = whole(200, b'{"data":[{"id":"m"}]}')
+TASKS: list[dict[str, Any]] = [
+    {"task": "right", "input": "capital of France?", "criterion": {"exact": "The answer is 42"}},
+    {"task": "number", "input": "how much?", "criterion": {"number": 42.5, "tolerance": 0.5}},
+    {"task": "wrong", "input": "say never", "criterion": {"regex": "never"}, "class": "hard"},
+    {
+        "task": "slow",
+        "input": "take long",
+        "criterion": {"regex": "42"},
+        "timeout_s": 0.000001,
+        "class": "hard",
+    },
+    {"task": "whole", "messages": [{"role": "user", "content": "anything"}]},
+    {
+        "task": "endless",
+        "input": "loop",
+        "criterion": {"regex": "^(a+)+$", "timeout_s": 0.3},
+        "class": "hostile",
+    },
+]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("\n".join(json.dumps({"output_tokens": 5} | row) for row in rows) + "\n")
+    return str(path)
+
+
+class System:
+    """A compound system: it takes over the caller's trace and writes a model call and a tool for each request."""
+
+    def __init__(self, spans: Path) -> None:
+        self._spans = spans
+        self.parents: list[str] = []
+
+    def __call__(self, seen: Seen) -> Script:
+        """See Answer of peers.py."""
+        if seen.method == "GET":
+            return Script(MODELS)
+        body = json.loads(seen.body)
+        if not body["stream"]:
+            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
+        parent = seen.headers.get("traceparent", "")
+        self.parents.append(parent)
+        with self._spans.open("a") as file:
+            file.write(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": _spans(parent)}]}]}) + "\n")
+        question = body["messages"][-1]["content"]
+        answer = ["a" * 40 + "!"] if question == "loop" else ["The", " answer", " is", " 42"]
+        return Script(chunked(*tokens(*answer)))
+
+
+def _spans(parent: str) -> list[dict[str, Any]]:
+    _, trace, span, _ = parent.split("-")
+    return [
+        {
+            "traceId": trace, "spanId": f"{at:016x}", "parentSpanId": span, "name": kind,
+            "startTimeUnixNano": str(at * 1000), "endTimeUnixNano": str(at * 1000 + 500),
+            "attributes": [
+                {"key": "gen_ai.operation.name", "value": {"stringValue": kind}},
+                {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "7"}},
+                {"key": "gen_ai.usage.output_tokens", "value": {"intValue": "4"}},
+            ],
+        }
+        for at, kind in enumerate(("chat", "execute_tool", "chat"), 1)
+    ]  # fmt: skip
+
+
+def measured(folder: Path, *more: str, requests: int = 12) -> tuple[dict[str, Any], System, str]:
+    """A run of TASKS against a system; its summary, the system, and what was said on stderr."""
+    system = System(folder / "spans.jsonl")
+    with scripted(system, limit=100) as peer:
+        _, stdout, stderr = run(
+            "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
+            written(folder / "tasks.jsonl", TASKS), "--spans", str(folder / "spans.jsonl"), "--rate", "40",
+            "--requests", str(requests), "--warmup", "0", "--json", *more, out=folder / "runs",
+        )  # fmt: skip
+    return json.loads(stdout), system, stderr
+
+
+def test_tasks_are_judged_and_joined_with_the_systems_spans(tmp_path: Path) -> None:
+    """Law: every planted outcome is found, in all reports; each request has a trace of its own, by which its spans are found."""
+    summary, system, stderr = measured(tmp_path)
+    jsonschema.validate(summary, shipped("summary"))
+    account = summary["tasks"]
+    whole_account = {
+        name: account["all"][name] for name in ("ended", "different", "completed", "succeeded", "unjudged")
+    }
+    assert whole_account == {"ended": 12, "different": 6, "completed": 12, "succeeded": 6, "unjudged": 2}
+    assert account["all"]["timed_out"] == 2
+    assert account["all"]["success"] == pytest.approx(0.6)
+    assert {one["name"]: one["succeeded"] for one in account["by_class"]} == {"hard": 0, "hostile": 0}
+    assert "2 of 12 answers are not judged; the first: not decided within 0.3 s" in stderr
+    assert len(set(system.parents)) == 12
+    assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", one) for one in system.parents)
+    kinds = {one["kind"]: one["steps"]["mean"] for one in account["traced"]["kinds"]}
+    assert (account["traced"]["tasks"], kinds["model"], kinds["tool"]) == (12, 2, 1)
+    assert account["traced"]["model_input_tokens"]["mean"] == 14
+    assert not {"D-4.1.3-task", "D-4.1.3-included", "D-3-out-of-scope"} & set(
+        summary["compliance"]["deviations"]
+    )
+    folder = only(tmp_path / "runs")
+    for name in ("report.md", "report.html"):
+        text = (folder / name).read_text()
+        assert "no statement about the quality or accuracy" in text
+        assert "Model call" in text
+
+
+def test_reports_are_made_again_without_task_file_spans_or_server(tmp_path: Path) -> None:
+    summary, _, _ = measured(tmp_path, requests=6)
+    folder = only(tmp_path / "runs")
+    (tmp_path / "tasks.jsonl").unlink()
+    (tmp_path / "spans.jsonl").unlink()
+    (folder / "summary.json").unlink()
+    code, _, _ = finish("report", str(folder))
+    assert code in (0, 3, 4)
+    assert json.loads((folder / "summary.json").read_text())["tasks"] == summary["tasks"]
+
+
+def test_damaged_spans_and_tasks_cost_no_measurement(tmp_path: Path) -> None:
+    """Law: what goes wrong behind the load is a note."""
+    (tmp_path / "spans.jsonl").write_text('{"resourceMetrics": []}\n')
+    summary, _, stderr = measured(tmp_path, requests=6)
+    assert "spans.jsonl:1: has no resourceSpans" in stderr.replace("\n", " ")
+    assert summary["tasks"]["traced"] is None
+    assert summary["tasks"]["all"]["succeeded"] == 3
+    path = only(tmp_path / "runs") / "tasks.arrow"
+    assert len(tasks.read(path)) == 6
+    path.write_bytes(path.read_bytes()[:100])
+    code, _, stderr = finish("report", str(path.parent))
+    assert code == 2
+    assert "tasks.arrow" in stderr
+
+
+def test_the_reference_server_is_given_tasks(tmp_path: Path) -> None:
+    """Law: texts go out as they are, and answers end where they end."""
+    rows = [
+        {"task": "some", "input": "say something", "criterion": {"regex": "[a-z]"}},
+        {"task": "json", "input": "say JSON", "criterion": {"json_schema": {"type": "object"}}},
+    ]
+    file = written(tmp_path / "t.jsonl", rows)
+    _, stdout, _ = run(
+        "run",
+        "--tasks",
+        file,
+        "--concurrency",
+        "2",
+        "--requests",
+        "8",
+        "--warmup",
+        "2",
+        "--json",
+        out=tmp_path / "runs",
+    )
+    account = json.loads(stdout)["tasks"]
+    assert (account["all"]["ended"], account["all"]["succeeded"], account["judged"]) == (8, 4, True)
+    assert account["traced"] is None
+
+
+def test_a_simulation_judges_nothing_and_says_so(tmp_path: Path) -> None:
+    file = written(tmp_path / "t.jsonl", TASKS[:2])
+    _, stdout, _ = run(
+        "simulate", "--tasks", file, "--rate", "20", "--requests", "10", "--json", out=tmp_path / "runs"
+    )
+    account = json.loads(stdout)["tasks"]
+    assert (account["judged"], account["all"]["success"], account["all"]["completed"]) == (False, None, 10)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--keep-text", "none"], "judged after the load"),
+        (["--session-header", "X-Session"], "session"),
+        (["--header", "Traceparent: x"], "traceparent"),
+        (["--users", "2", "--user-rate", "1"], "each by itself"),
+        (["--turns", "2"], "--tasks"),
+    ],
+)
+def test_what_tasks_do_not_go_with_is_refused(flags: list[str], words: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "t.jsonl", TASKS[:1])
+    code, _, stderr = finish("run", "--url", "http://127.0.0.1:1", "--tasks", file, "--requests", "5", *flags)
+    assert code == 2
+    assert words in " ".join(stderr.split())
