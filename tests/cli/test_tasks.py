@@ -94,7 +94,7 @@ def measured(folder: Path, *more: str, requests: int = 12) -> tuple[dict[str, An
 
 
 def test_tasks_are_judged_and_joined_with_the_systems_spans(tmp_path: Path) -> None:
-    """Law: every planted outcome is found, in all reports; each request has a trace of its own, by which its spans are found."""
+    """Law: every planted outcome is found, in all reports; each request has a trace of its own, by which spans are found."""
     summary, system, stderr = measured(tmp_path)
     jsonschema.validate(summary, shipped("summary"))
     account = summary["tasks"]
