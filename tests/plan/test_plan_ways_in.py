@@ -29,6 +29,7 @@ LEAST: dict[str, dict[str, object]] = {
     "mixture": {"kind": "mixture", "classes": CLASSES},
     "prompts": {"kind": "prompts", "prompts": "own.jsonl"},
     "sessions": {"kind": "sessions", "sessions": "recorded.jsonl"},
+    "tasks": {"kind": "tasks", "tasks": "tasks.jsonl"},
     "file": {"kind": "file", "file": "made.arrow"},
     "trace": {"kind": "trace"},
 }
@@ -37,7 +38,7 @@ FOREIGN = [
     for kind, part in KINDS.items()
     for key in sorted({key for one in KINDS.values() for key in one.model_fields} - part.model_fields.keys())
 ]
-FLAGS = {"count_template", "repeatable_prompts"}
+FLAGS = {"count_template", "repeatable_prompts", "task_commands"}
 """Keys of a workload whose values are yes and no: no is what a kind does that does not have them."""
 
 
