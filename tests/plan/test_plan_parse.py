@@ -139,6 +139,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--tool-ms",
         "--session-header",
     }  # in test_plan_sessions.py
+    elsewhere |= {"--tasks", "--task-commands", "--spans"}  # in test_plan_tasks.py
     elsewhere |= {"--workload-file", "--declare"}  # the latter in test_plan_declarations.py
     elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}
     elsewhere |= {
