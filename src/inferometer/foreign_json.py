@@ -64,6 +64,11 @@ def check_size(text: str | bytes) -> None:
         raise NotJSON(f"holds too much: {count:,} commas and brackets, of which {MOST_VALUES:,} are read")
 
 
+def surely_shallow(text: bytes) -> bool:
+    """That what is in this text cannot be deeper than DEEPEST levels, because it has no more holders than that."""
+    return text.count(b"{") + text.count(b"[") <= DEEPEST
+
+
 def check_depth(value: object) -> None:
     """That plain data is no deeper than DEEPEST levels. Raises NotJSON."""
     level = [value]

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from inferometer import whole_file
 from inferometer.errors import PlanError
-from inferometer.foreign_json import NotJSON, check_depth, check_size
+from inferometer.foreign_json import NotJSON, check_depth, check_size, surely_shallow
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.target import Body
 from inferometer.workload.agent_sessions.recorded_lines import lines_of, refusal, unreadable
@@ -49,9 +49,9 @@ def decoded(path: Path, number: int, line: bytes, kind: type[T]) -> T:
     """A line's JSON as a value of this type. Raises PlanError, which names line and field."""
     try:
         check_size(line)
-        values = msgspec.json.decode(line)
-        check_depth(values)
-        return msgspec.convert(values, kind)
+        if not surely_shallow(line):
+            check_depth(msgspec.json.decode(line))
+        return msgspec.json.decode(line, type=kind)
     except NotJSON as cause:
         raise refusal(path, number, None, str(cause)) from None
     except UnicodeDecodeError:

@@ -87,7 +87,7 @@ class MLPerfFormat:
         current: _Conversation | None = None
         known: set[str] = set()
         for number, line in lines_of(path):
-            if decoded(path, number, line, _Begin).type_ == "dataset_metadata":
+            if b"_type" in line and decoded(path, number, line, _Begin).type_ == "dataset_metadata":
                 continue
             row = decoded(path, number, line, _Row)
             if current is None or current.name != str(row.conversation_id):
@@ -117,6 +117,10 @@ class _Conversation:
         self._first: _Row | None = None
         self._system: str | None = None
         self._steps: list[Draft] = []
+        self._bodies: tuple[list[Object] | None, Object] = (
+            None,
+            {},
+        )  # the latest tools, and what they are of a body
         self._history: list[Object] = []
 
     def add(self, row: _Row) -> None:
@@ -144,6 +148,8 @@ class _Conversation:
         unanswered = last >= 0 and self._steps[last].reply is None
         delay = None if row.delay_seconds is None else round(row.delay_seconds * NS_PER_S)
         tools = row.tools or first.tools
+        if tools is not self._bodies[0]:
+            self._bodies = tools, body_fields({"tools": tools}, "tools") if tools else {}
         self._steps.append(
             Draft(
                 (last,) if last >= 0 else (),
@@ -152,7 +158,7 @@ class _Conversation:
                 output_tokens=row.most_tokens or first.most_tokens,
                 delay=Delay(tool_ns=delay) if row.role == "tool" else Delay(think_ns=delay),
                 model=row.model or first.model,
-                fields=body_fields({"tools": tools}, "tools") if tools else {},
+                fields=self._bodies[1],
             )
         )
 
