@@ -1,0 +1,87 @@
+"""What makes one reference system differ from another: times of its tools, lengths of its calls, faults.
+
+Read from `key=value` words, as the engine's are: times lose their `_ns` and take a unit (`search=20ms`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from inferometer.errors import PlanError, Problem
+from inferometer.server.engine.settings import check_range, time_ns
+
+SYSTEMS = ("agent", "rag")
+FAULTS = ("step_fails", "drop_tool", "slow_tool", "wrong_answer", "false_usage")
+"""Settings that are shares, 0 to 1: of steps, of tool calls, of tool calls, of tasks, of tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSettings:
+    """Times in ns, lengths in tokens; docs/reference-systems.md explains each. Raises ValueError for what makes no system."""
+
+    planner_tokens: int = 24
+    calculator_ns: float = 2_000_000
+    search_ns: float = 30_000_000
+    clock_ns: float = 1_000_000
+    guardrail_ns: float = 5_000_000
+    retrieval_ns: float = 15_000_000
+    rerank_ns: float = 10_000_000
+    passages: int = 3
+    step_fails: float = 0
+    drop_tool: float = 0
+    slow_tool: float = 0
+    slow_tool_by_ns: float = 1_000_000_000
+    wrong_answer: float = 0
+    false_usage: float = 0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check_range(field.name, getattr(self, field.name))
+        for name in ("planner_tokens", "passages"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        for name in FAULTS:
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must be at most 1")
+
+
+_WHOLE = ("planner_tokens", "passages")
+SYSTEM_FIELDS = {field.name.removesuffix("_ns"): field.name for field in dataclasses.fields(SystemSettings)}
+"""Key of `key=value`: field."""
+
+
+def is_of_system(word: str) -> bool:
+    """Whether a `key=value` word sets the system and not its engine."""
+    return word.partition("=")[0] in SYSTEM_FIELDS
+
+
+def system_settings(words: Iterable[str]) -> SystemSettings:
+    """The defaults with these words applied. Raises PlanError with everything wrong at once."""
+    problems: list[Problem] = []
+    values: dict[str, float] = {}
+    for word in words:
+        key, _, text = word.partition("=")
+        try:
+            field = SYSTEM_FIELDS[key]
+            values[field] = _value(field, text)
+        except ValueError as error:
+            problems.append(Problem(f"--set {word}", str(error)))
+    if problems:
+        raise PlanError(problems)
+    try:
+        return SystemSettings(**values)  # type: ignore[arg-type]  # each was read by its field's type
+    except ValueError as error:
+        raise PlanError([Problem("--set", str(error))]) from error
+
+
+def _value(field: str, text: str) -> float:
+    """Raises ValueError in words."""
+    if field.endswith("_ns"):
+        return time_ns(text)
+    try:
+        return int(text) if field in _WHOLE else float(text)
+    except ValueError:
+        wanted = "a whole number" if field in _WHOLE else "a share from 0 to 1"
+        raise ValueError(f"{field} must be {wanted}") from None
