@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from inferometer.errors import PlanError, Problem
@@ -21,6 +22,8 @@ from inferometer.server.fixed_script import Beat
 from inferometer.server.options import Options
 from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
+from inferometer.server.systems.conflicts import conflicts
+from inferometer.server.systems.settings import SYSTEMS, is_of_system, system_settings
 
 _US, _MS = 1_000, 1_000_000  # ns
 _DAY_US, _DAY_MS = 86_400 * 1_000_000, 86_400 * 1_000
@@ -93,10 +96,16 @@ ARGUMENTS = (
     Argument("--preset", "The engine imitated.", default="tiny-cpu", choices=tuple(PRESETS)),
     Argument(
         "--set",
-        "A setting of the engine, such as step_base=2ms; docs/engine.md lists them.",
+        "A setting of the engine, such as step_base=2ms (docs/engine.md), or of the system (docs/reference-systems.md).",
         metavar="KEY=VALUE",
         repeat=True,
     ),
+    Argument(
+        "--system",
+        "Serve a reference system of several steps: an agent with tools, or retrieval.",
+        choices=SYSTEMS,
+    ),
+    Argument("--spans", "Append the system's spans to this file, as OTLP JSON Lines.", metavar="FILE"),
     *(Argument(flag, meaning, float, metavar="US", most=_DAY_US) for flag, _, meaning in _BEAT),
     Argument(
         "--max-model-len", "Prompt and answer together, in tokens.", int, _DEFAULT.max_model_len, least=1
@@ -162,7 +171,11 @@ def options(values: Values) -> Options:
     """The options of these values by name. Raises PlanError for settings that make no engine and faults that do not exist."""
     given = dict(values)
     asked = fault_specs.parse(given.pop("fault") or ())
-    engine = changed(PRESETS[given.pop("preset")], given.pop("set"))
+    words, system = given.pop("set"), given["system"]
+    own = [word for word in words if system is not None and is_of_system(word)]
+    engine = changed(PRESETS[given.pop("preset")], (word for word in words if word not in own))
+    given["system_settings"] = system_settings(own)
+    given["spans"] = None if given["spans"] is None else Path(given["spans"])
     try:
         given["load_ns"] = _at_least(0, "--load-ms", given.pop("load_ms") * _MS)
         given["parts"] = Parts(
@@ -174,7 +187,10 @@ def options(values: Values) -> Options:
         )
     except (ValueError, OverflowError) as error:
         raise PlanError([Problem("script", str(error))]) from error
-    return Options(engine=engine, beat=beat, faults=asked, **given)
+    made = Options(engine=engine, beat=beat, faults=asked, **given)
+    if problems := conflicts(made):
+        raise PlanError(problems)
+    return made
 
 
 def _beat(given: dict[str, float | None]) -> Beat | None:

@@ -30,6 +30,7 @@ from inferometer.server.fixed_script import Metronome
 from inferometer.server.http_reply import JsonObject
 from inferometer.server.model_loading import Residence
 from inferometer.server.openai import ApiError
+from inferometer.server.systems.compound import Compound
 from inferometer.server.truth_log import TruthLog
 
 SETTINGS = ("max_batch", "prefill_budget", "kv_blocks", "prefix_cache", "guardrails")
@@ -115,7 +116,7 @@ class _Fixed:
         """There is none."""
 
 
-def controls_of(engine: Engine[Any] | Metronome[Any] | Controls) -> Controls:
+def controls_of(engine: Engine[Any] | Metronome[Any] | Compound[Any] | Controls) -> Controls:
     """The controls of an engine: its own if it has them."""
     if isinstance(engine, Engine):
         return _OfEngine(engine)

@@ -15,6 +15,7 @@ from inferometer.server.ollama import CHAT, GENERATE, Lines, OllamaReader, loade
 from inferometer.server.openai import SCRIPTED, Ask, Reader, Script, Tokenizer
 from inferometer.server.openai_events import Chat, Completion
 from inferometer.server.responses import Response, ResponsesReader
+from inferometer.server.systems.chat import TaskAsk, task_answer
 from inferometer.server.truth_log import Entry
 from inferometer.server.voiced_answers import Loading, Spoken, SpokenUnstreamed
 
@@ -115,6 +116,8 @@ class Dialects:
             body = loaded_body(ask, entry.received_ns + wall_offset_ns)
             return Loading(connection, body, ask, entry, keep_alive=keep_alive)
         telling = self._telling(ask, number, _arrival(entry), wall_offset_ns, start)
+        if isinstance(ask, TaskAsk):
+            return task_answer(connection, telling, ask, entry, keep_alive=keep_alive)
         script = self._scripts.get(ask.api)
         if script is None or ask.parts or (self._stamped and ask.stream):
             made = Spoken if ask.stream else SpokenUnstreamed

@@ -17,7 +17,6 @@ looked at between any two, and the truth log shows how late each token left.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import heapq
 import os
 import random
@@ -36,17 +35,16 @@ from inferometer.server.connection import Connection, Outbox, Session, Socket
 from inferometer.server.controls import State, controls_of
 from inferometer.server.dialects import Dialects
 from inferometer.server.engine.emission import Emission
-from inferometer.server.engine.engine import Engine
+from inferometer.server.engine_choice import engine_of
 from inferometer.server.fault_injection import Trouble
-from inferometer.server.fixed_script import Metronome
 from inferometer.server.gauges import Gauges
 from inferometer.server.http_reply import CONTINUE, Reply
 from inferometer.server.listener import listening
-from inferometer.server.model_loading import Residence
 from inferometer.server.ollama import Lists
 from inferometer.server.openai import ApiError, Ask, Tokenizer
 from inferometer.server.options import Options
 from inferometer.server.routes import Desk, Readers, overloaded, refusal
+from inferometer.server.systems.system_routes import System
 from inferometer.server.timestamped_socket import StampedSocket
 from inferometer.server.truth_log import Entry, TruthLog
 from inferometer.server.voiced_answers import Loading
@@ -85,7 +83,7 @@ class Server:
         self._options = options
         self._wrap = wrap
         self._key = key
-        self._engine, self._residence = _engine(options)
+        self._engine, self._residence = engine_of(options)
         self._gauges = Gauges(options.model)
         self._truth = TruthLog(options.truth_tokens)
         self._dialects = Dialects(options.model, stamped=options.token_timestamps)
@@ -175,6 +173,8 @@ class Server:
         for closable in (self._listener, self._wake_in, self._wake_out, self._alarm):
             if closable is not None:
                 closable.close()
+        if isinstance(self._engine, System):
+            self._engine.log.close()
 
     # Time.
 
@@ -250,7 +250,7 @@ class Server:
             produced += count
             if index:
                 observe(seen - answer.emitted_ns)
-            else:
+            elif count:  # none of a task that failed
                 self._gauges.ttft.observe(seen - answer.entry.received_ns)
             answer.emitted_ns = seen
             answer.put(count, end, at)
@@ -585,14 +585,3 @@ class Server:
         if not entry.ended:
             entry.ended.append(now())
         self._truth.add(entry)
-
-
-def _engine(options: Options) -> tuple[Engine[Answer] | Metronome[Answer], Residence]:
-    """The engine, and whether its model is there. Loading is the residence's: the engine never waits for it itself."""
-    there = not (options.cold or options.load_at_start)
-    if options.beat is not None:
-        return Metronome(options.beat, options.seed), Residence(options.load_ns, loaded=there)
-    settings = options.engine
-    load_ns = options.load_ns or round(settings.load_ns)
-    residence = Residence(load_ns, loaded=settings.preloaded and there)
-    return Engine(dataclasses.replace(settings, preloaded=True), options.seed), residence

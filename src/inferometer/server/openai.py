@@ -171,6 +171,10 @@ class Reader:
         self._completion = msgspec.json.Decoder(_Completion)
         self._tokenize = msgspec.json.Decoder(_Tokenize)
 
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        return self._tokenizer.encode(text)
+
     def chat(self, body: bytes) -> Ask:
         """A body of `/v1/chat/completions`."""
         asked: _Chat = decode(self._chat, body)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from inferometer.server.answer_parts import PLAIN, Parts
 from inferometer.server.engine.settings import Settings
 from inferometer.server.fault_specs import Fault
 from inferometer.server.fixed_script import Beat
+from inferometer.server.systems.settings import SystemSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Options:
     routes             the engine whose routes are served in place of all (engine_routes.py)
     seed, engine       the engine's (engine/settings.py)
     beat               a fixed script in the engine's place (fixed_script.py)
+    system             the reference system served in place of the engine alone (systems/); `system_settings` are its own,
+                       and `spans` a file to which its spans are appended
     max_model_len      prompt and answer together, in tokens; no more than the engine's cache holds
     reject_status      what a request is answered that finds the queue full: 429 or 503
     parts              what a chat's tokens are: reasoning, text, a tool call (answer_parts.py)
@@ -43,6 +47,9 @@ class Options:
     seed: int = 0
     engine: Settings = field(default_factory=Settings)
     beat: Beat | None = None
+    system: str | None = None
+    system_settings: SystemSettings = field(default_factory=SystemSettings)
+    spans: Path | None = None
     max_model_len: int = 262_144
     reject_status: int = 503
     parts: Parts = PLAIN

@@ -21,7 +21,8 @@
 
 Where a key is set, `/v1/` requires `Authorization: Bearer KEY`, like vLLM, or `x-api-key: KEY`, like Anthropic; so do `/api/`,
 `/inferometer/state` and vLLM's gRPC. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic
-does, those of gRPC are statuses. With `--routes ENGINE` the table is that engine's (engine_routes.py).
+does, those of gRPC are statuses. With `--routes ENGINE` the table is that engine's (engine_routes.py), with
+`--system` that of a reference system (systems/system_routes.py).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from inferometer.server.gauges import Gauges
 from inferometer.server.http_reply import Reply
 from inferometer.server.openai import ApiError, Ask, Reader, Tokenizer, error_body, queue_full
 from inferometer.server.responses import ResponsesReader
+from inferometer.server.systems.system_routes import System
 from inferometer.server.truth_log import TruthLog
 
 _Handler = Callable[[Request], Reply | Ask]
@@ -86,7 +88,7 @@ class Desk:
         self,
         readers: Readers,
         lists: ollama.Lists,
-        engine: Engine[Any] | Metronome[Any],
+        engine: Engine[Any] | Metronome[Any] | System,
         gauges: Gauges,
         truth: TruthLog,
         state: State,
@@ -140,6 +142,8 @@ class Desk:
                 del self._routes[path]["GET"]
         if routes is not None:
             self._serve_as(routes)
+        if isinstance(engine, System):
+            self._routes = engine.routes(reader, self._routes)
 
     def _serve_as(self, engine: str) -> None:
         """Leave the routes of this engine alone, and add those that only it has."""
