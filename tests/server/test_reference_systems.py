@@ -251,3 +251,22 @@ def test_spans_have_the_callers_trace_and_lie_within_the_task() -> None:
         assert len(bytes.fromhex(span["spanId"])) == 8
         assert int(root["startTimeUnixNano"]) <= int(span["startTimeUnixNano"])
         assert int(span["endTimeUnixNano"]) <= int(root["endTimeUnixNano"])
+
+
+def test_the_engine_drops_the_call_of_a_client_that_left() -> None:
+    """A planner's call of 10,000 tokens, over 20 s, ends with the iteration under way."""
+    one = asked(ARITHMETIC)
+    played: Compound[Asked] = Compound(
+        "agent", Engine(Settings(), 1), SystemSettings(planner_tokens=10_000), 1, lambda one: one.task
+    )
+    played.submit(one, 1, 30, 0)
+    for at in range(0, 100_000_000, 1_000_000):
+        while played.advance(at) is not None:
+            pass
+    assert played.cancel(one, 100_000_000)
+    assert not played.cancel(one, 100_000_000)
+    while (due := played.next_due()) is not None:
+        assert due < 200_000_000
+        played.advance(due)
+    assert (one.task.outcome, one.task.steps[0].error) == ("cancelled", "cancelled")
+    assert one.task.steps[0].completion_tokens < 100
