@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import serving
 
 from inferometer.errors import PlanError
 from inferometer.server.__main__ import parse
@@ -149,6 +150,28 @@ def test_odd_questions_are_answered(serve: Serve, text: str) -> None:
     """By both systems."""
     for system in ("agent", "rag"):
         assert chat(serve(system=system, system_settings=QUICK), text)[0] == 200
+
+
+def test_the_metrics_count_all_calls_of_the_model(serve: Serve) -> None:
+    """The engine's counters are the sums of what usage says."""
+    port = serve(system="agent", system_settings=QUICK)
+    told = [json.loads(chat(port, text)[1])["usage"] for text in ("Compute 1+1.", "Explain batching.")]
+    rows = dict(
+        line.rsplit(" ", 1) for line in call(port, "GET", "/metrics")[2].splitlines() if line[0] != "#"
+    )
+    for name, key in (("prompt", "prompt_tokens"), ("generation", "completion_tokens")):
+        [value] = [value for row, value in rows.items() if row.startswith(f"vllm:{name}_tokens_total")]
+        assert float(value) == sum(one[key] for one in told)
+
+
+def test_faults_on_the_way_work_as_well() -> None:
+    """A reset after three tokens of the answer."""
+    with serving("reset:after=3", system="agent", system_settings=QUICK) as port:
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+            chat(port, "Compute 1+1.", stream=True)
+        [task] = [json.loads(line) for line in call(port, "GET", "/inferometer/truth")[2].splitlines()]
+        assert (task["fault"], len(task["sent_ns"])) == ("reset", 3)
+        assert {one["outcome"] for one in steps(port)} <= {"cancelled", "finished"}
 
 
 def test_only_the_routes_of_a_system_are_there(serve: Serve) -> None:

@@ -44,6 +44,7 @@ from inferometer.server.ollama import Lists
 from inferometer.server.openai import ApiError, Ask, Tokenizer
 from inferometer.server.options import Options
 from inferometer.server.routes import Desk, Readers, overloaded, refusal
+from inferometer.server.systems.chat import TaskAsk
 from inferometer.server.systems.system_routes import System
 from inferometer.server.timestamped_socket import StampedSocket
 from inferometer.server.truth_log import Entry, TruthLog
@@ -541,7 +542,8 @@ class Server:
         if self._trouble is not None:
             self._trouble.meet(connection, entry, ask, place)
         connection.answer = answer
-        self._gauges.prompt_tokens += ask.prompt_tokens
+        if not isinstance(ask, TaskAsk):  # a task's calls have prompts of their own
+            self._gauges.prompt_tokens += ask.prompt_tokens
         answer.open()
         if wait:
             answer.load_ns = wait
@@ -584,4 +586,8 @@ class Server:
         entry.outcome = outcome
         if not entry.ended:
             entry.ended.append(now())
+        if isinstance(answer.ask, TaskAsk):
+            prompts, unseen = answer.ask.task.beyond_the_answer()
+            self._gauges.prompt_tokens += prompts
+            self._gauges.generation_tokens += unseen
         self._truth.add(entry)
