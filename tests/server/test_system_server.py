@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from serving import serving
 
 from inferometer.errors import PlanError
 from inferometer.server.__main__ import parse
+from inferometer.server.engine.settings import Settings
 from inferometer.server.systems.settings import SystemSettings
 
 Serve = Callable[..., int]
@@ -172,6 +174,32 @@ def test_faults_on_the_way_work_as_well() -> None:
         [task] = [json.loads(line) for line in call(port, "GET", "/inferometer/truth")[2].splitlines()]
         assert (task["fault"], len(task["sent_ns"])) == ("reset", 3)
         assert {one["outcome"] for one in steps(port)} <= {"cancelled", "finished"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full: /dev/full")
+def test_a_span_file_that_is_full_is_said_once_and_ends_nothing(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The log of steps goes on."""
+    port = serve(system="agent", system_settings=QUICK, spans=Path("/dev/full"))
+    assert [chat(port, "Compute 1+1.")[0] for _ in range(3)] == [200] * 3
+    assert len(steps(port)) == 9
+    assert capfd.readouterr().err.count("no more spans are written") == 1
+
+
+def test_a_full_queue_fails_the_step(serve: Serve) -> None:
+    """Of the tasks that find no room, each is told so; the others are answered."""
+    port = serve(
+        system="agent",
+        system_settings=QUICK,
+        engine=Settings(queue_limit=1, max_batch=1, step_base_ns=20_000_000),
+    )
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: chat(port, "Compute 1+1.", max_tokens=3), range(6)))
+    refused = [json.loads(text)["error"] for status, text in answers if status == 502]
+    assert refused
+    assert all("queue is full" in one["message"] for one in refused)
+    assert 200 in {status for status, _ in answers}
 
 
 def test_only_the_routes_of_a_system_are_there(serve: Serve) -> None:
