@@ -201,7 +201,7 @@ def test_a_dropped_tool_is_not_called() -> None:
     one = asked(ARITHMETIC)
     [task] = play("agent", [one], drop_tool=1)
     assert [record.step.name for record in task.steps] == ["planner", "answer"]
-    assert (task.fault, task.outcome) == ("drop_tool", "finished")
+    assert (task.faults, task.outcome) == (["drop_tool"], "finished")
     assert "84" not in one.text
 
 
@@ -221,7 +221,19 @@ def test_a_wrong_answer_is_that_of_the_task_before() -> None:
     assert "84" in first.text
     assert "84" in second.text
     assert "25" not in second.text
-    assert (first.task.fault, second.task.fault) == (None, "wrong_answer")
+    assert (first.task.faults, second.task.faults) == ([], ["wrong_answer"])
+
+
+def test_faults_of_one_task_do_not_hide_each_other() -> None:
+    """All three are done, and named."""
+    first, second = asked("Compute 5*5."), asked(ARITHMETIC, 10_000_000_000)
+    play("agent", [first], wrong_answer=1, drop_tool=1, false_usage=1)
+    assert set(first.task.faults) == {"drop_tool", "false_usage"}
+    first = asked("Explain batching.")
+    play("rag", [first, second], wrong_answer=1, false_usage=1)
+    assert set(second.task.faults) == {"wrong_answer", "false_usage"}
+    assert second.text == first.text
+    assert second.task.usage()["completion_tokens"] == 15
 
 
 def test_usage_sums_its_steps_and_lies_when_told_to() -> None:

@@ -148,9 +148,9 @@ class Compound(Generic[K]):
         task.span_id = identity(drawn, 16)
         task.false_usage = drawn.random() < settings.false_usage
         if drawn.random() < settings.wrong_answer and self._last_answer is not None:
-            task.fault = "wrong_answer"
-        elif task.false_usage:
-            task.fault = "false_usage"
+            task.faults.append("wrong_answer")
+        if task.false_usage:
+            task.faults.append("false_usage")
         script = SCRIPTS[self.name](
             task.question, settings, self._index, lambda: task.steps[-1].ended_ns / NS_PER_S
         )
@@ -230,7 +230,7 @@ class Compound(Generic[K]):
             if step.kind is not StepKind.TOOL or not running.random.random() < self._settings.drop_tool
         ]
         if len(kept) < len(steps):
-            running.task.fault = "drop_tool"
+            running.task.faults.append("drop_tool")
         for place, step in kept:
             record = StepRecord(step, len(running.task.steps), identity(running.random, 16), at)
             running.task.steps.append(record)
@@ -255,7 +255,7 @@ class Compound(Generic[K]):
         record.prompt_tokens = len(ids)
         if step.answer is not None:
             said = step.answer
-            if task.fault == "wrong_answer":
+            if "wrong_answer" in task.faults:
                 said = self._last_answer or said
             self._last_answer = step.answer
             task.pieces = pieces_of(said, step.output_tokens, encode)

@@ -12,7 +12,7 @@
 | `began_ns`, `ended_ns`               | of the step                                                            |
 | `first_token_ns`                     | of a call of the model: its first token; null otherwise                |
 | `prompt_tokens`, `completion_tokens`, `cached_tokens` | of a call of the model, else 0                        |
-| `fault`, `task_fault`, `error`       | what was injected into the step, into the task; why it failed          |
+| `fault`, `task_faults`, `error`      | what was injected into the step, into the task; why it failed          |
 
 Times are those of the truth log (truth_log.py).
 """
@@ -200,6 +200,6 @@ def _row(system: str, task: Task, record: StepRecord) -> JsonObject:
         "completion_tokens": record.completion_tokens,
         "cached_tokens": record.cached_tokens,
         "fault": record.fault,
-        "task_fault": task.fault,
+        "task_faults": task.faults,
         "error": record.error,
     }

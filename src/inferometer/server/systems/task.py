@@ -74,7 +74,7 @@ class Task:
     """One task, while it lasts and after.
 
     `pieces`: the answer, a token each, known when its call begins. `outcome`: `finished`, `refused`, `failed` or `cancelled`;
-    `fault`: the injected fault that concerns the whole task.
+    `faults`: the injected ones that concern the whole task.
     """
 
     question: Question
@@ -87,7 +87,7 @@ class Task:
     steps: list[StepRecord] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
     outcome: str = ""
-    fault: str | None = None
+    faults: list[str] = field(default_factory=list)
     false_usage: bool = False
 
     def beyond_the_answer(self) -> tuple[int, int]:
