@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inferometer.drive.step_pacer import StepPacer
-from inferometer.drive.step_share import StepShare
 from recorded_sessions import agent, written
 from simulating import simulated
 
 from inferometer.documents.summary import Summary
 from inferometer.drive.pacer import Ending
+from inferometer.drive.step_pacer import StepPacer
+from inferometer.drive.step_share import StepShare
 
 ROW = 42
 """Of a subagent's step, in the schedule of the warm-up's session and those measured behind it."""
