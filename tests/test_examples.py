@@ -15,9 +15,18 @@ from scripts.picture import first_picture
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 PLANS = sorted(EXAMPLES.glob("*/plan.yaml"))
+ONE_TEST = "grpc"
 
 
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.parent.name)
+def test_one_example_is_a_test_by_grpc_of_the_size_that_its_percentiles_need() -> None:
+    whole = campaign(["ttft"], EXAMPLES / ONE_TEST / "plan.yaml")
+    assert whole.plan.target.interface.grpc
+    assert whole.tests.ttft.requests >= 10_000
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PLANS if path.parent.name != ONE_TEST], ids=lambda path: path.parent.name
+)
 def test_the_plan_of_an_example_is_a_campaign_of_the_ten_tests(path: Path) -> None:
     """With sizes that break none of the MUSTs that a throughput test can keep, and with all of the system declared."""
     whole = campaign(["all"], path, own_system=True)
