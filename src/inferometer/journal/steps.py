@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from inferometer.errors import RecordError, file_error
 from inferometer.journal.schedule import BATCH, batch_of
 from inferometer.journal.schema import SCHEDULE
-from inferometer.journal.versions import check_filled, check_unpacked
-from inferometer.whole_file import check_regular, replacing
+from inferometer.journal.versions import read_whole
+from inferometer.whole_file import replacing
 
 STEPS = pa.schema(
     [
@@ -89,21 +88,7 @@ def _batch(rows: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
 
 def read(path: Path) -> pa.Table:
     """All rows. Raises RecordError for what is no such file, or of another version."""
-    try:
-        check_regular(path)
-        check_unpacked(path)
-        with pa.OSFile(str(path)) as source:
-            reader = pa.ipc.open_file(source)
-            if reader.schema != STEPS or reader.schema.metadata != STEPS.metadata:
-                raise RecordError(
-                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
-                )
-            table = reader.read_all()
-        table.validate(full=True)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
-        raise file_error(f"{path.name}: not the steps of a run ({cause})", cause) from cause
-    check_filled(zip(STEPS, table.columns, strict=True), path)
-    return table
+    return read_whole(path, STEPS, "the steps of a run")
 
 
 FILE = "steps.arrow"

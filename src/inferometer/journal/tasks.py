@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from inferometer.errors import RecordError, file_error
-from inferometer.journal.versions import check_filled, check_unpacked
-from inferometer.whole_file import check_regular, replacing
+from inferometer.errors import RecordError
+from inferometer.journal.versions import read_whole
+from inferometer.whole_file import replacing
 
 FILE = "tasks.arrow"
 PASSED, FAILED, UNJUDGED = "passed", "failed", "unjudged"
@@ -88,20 +88,7 @@ def write(path: Path, rows: Sequence[TaskRow]) -> None:
 
 def read(path: Path) -> pa.Table:
     """All rows. Raises RecordError for what is no such file, or of another version."""
-    try:
-        check_regular(path)
-        check_unpacked(path)
-        with pa.OSFile(str(path)) as source:
-            reader = pa.ipc.open_file(source)
-            if reader.schema != TASKS or reader.schema.metadata != TASKS.metadata:
-                raise RecordError(
-                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
-                )
-            table = reader.read_all()
-        table.validate(full=True)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
-        raise file_error(f"{path.name}: not the judged tasks of a run ({cause})", cause) from cause
-    check_filled(zip(TASKS, table.columns, strict=True), path)
+    table = read_whole(path, TASKS, "the judged tasks of a run")
     unknown = set(table.column("state").to_pylist()) - set(STATES)
     if unknown:
         raise RecordError(f"{path.name}: damaged (states that no version has)")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from inferometer.errors import RecordError
+from inferometer.errors import RecordError, file_error
 from inferometer.foreign_tables.arrow import check_arrow
 from inferometer.foreign_tables.limits import TooLarge
 from inferometer.journal.schema import READ
+from inferometer.whole_file import check_regular
 
 _OF_FEW_BYTES = (
     pa.types.is_null, pa.types.is_dictionary, pa.types.is_run_end_encoded, pa.types.is_string_view, pa.types.is_binary_view,
@@ -57,6 +58,25 @@ def check_filled(columns: Iterable[tuple[pa.Field, pa.Array | pa.ChunkedArray]],
     for field, column in columns:
         if not field.nullable and column.null_count:
             raise RecordError(f"{path.name}: damaged ({column.null_count} rows without {field.name})")
+
+
+def read_whole(path: Path, schema: pa.Schema, what: str) -> pa.Table:
+    """All rows of an Arrow file that has one version only. `what` is in it: the steps of a run. Raises RecordError."""
+    try:
+        check_regular(path)
+        check_unpacked(path)
+        with pa.OSFile(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            if reader.schema != schema or reader.schema.metadata != schema.metadata:
+                raise RecordError(
+                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
+                )
+            table = reader.read_all()
+        table.validate(full=True)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
+        raise file_error(f"{path.name}: not {what} ({cause})", cause) from cause
+    check_filled(zip(schema, table.columns, strict=True), path)
+    return table
 
 
 def _spelled_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
