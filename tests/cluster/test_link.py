@@ -91,6 +91,9 @@ def test_two_sides_that_send_at_once_do_not_stop_each_other() -> None:
         def there() -> None:
             for _ in range(times):
                 link.send(StreamPart("run", "worker-0.arrows", part))
+            taken = 0
+            while taken < times:  # who is through first has the rest of the other's still to read
+                taken += len(link.wait(10.0))
 
         other = threading.Thread(target=there)
         other.start()

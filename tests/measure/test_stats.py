@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.coverage import queue
@@ -46,6 +46,7 @@ def test_nothing_is_described_as_nothing() -> None:
     assert describe_at(np.zeros(0), np.zeros(0, np.int64)) is None
 
 
+@example(gaps=[(7.5e-122, 0)], zeros=[(19, 0)])
 @given(
     st.lists(st.tuples(st.floats(0, 1e4), st.integers(0, 10**10)), max_size=80),
     st.lists(st.tuples(st.integers(1, 300), st.integers(0, 10**10)), min_size=1, max_size=20),

@@ -33,7 +33,8 @@ SYSTEM = {
 ELSEWHERE = {
     "target.url", "target.api", "target.api_key_env", "target.api_key_file", "target.tls_ca_file", "trace.file",
     "trace.sha256", "workload.dataset", "workload.dataset_subset", "workload.dataset_version", "workload.prompts",
-    "workload.prompts_sha256", "workload.prefix_sharing", "workload.file", "workload.file_sha256",
+    "workload.prompts_sha256", "workload.prefix_sharing", "workload.file", "workload.file_sha256", "workload.sessions",
+    "workload.sessions_sha256", "workload.tasks", "workload.tasks_sha256", "workload.spans", "target.session_header",
 }  # fmt: skip
 """What names files, servers and secrets, which a simulation has none of; how messages of a server are read is another such. The
 workload's are planted into its values below; of the other parts of a plan nothing is published but the tokenizer."""

@@ -285,9 +285,10 @@ class _Sample:
         if isinstance(self.evidence, str):
             return self.evidence
         half, size = self.evidence
-        if self.variance == 0:
+        cubed = self.variance**1.5
+        if cubed == 0:  # also where it is too small for a float
             return self.mean, self.mean
-        third = self._moment(3) / self.variance**1.5
+        third = self._moment(3) / cubed
         skewness = max(third, 2 * math.sqrt(self.variance) / abs(self.mean) if self.mean else 0.0)
         shift = min(1.0, HALL * skewness / math.sqrt(size)) * half / Z_95
         allowance = self.states.unseen * self.wait
