@@ -23,6 +23,7 @@ def test_three_real_engines_are_measured_by_one_command(
     each engine has a place, unless its result is not VALID; and the result is read back as it was."""
     small = ("--prompts", "tool-call", "--runs", str(RUNS))
     _, stdout, stderr = run("bench", "--engines", ",".join(RUNNERS), *small, "--json", out=tmp_path)
+    assert stdout, stderr
     document = json.loads(stdout)
     jsonschema.validate(document, json.loads(generated("bench")))
     assert [one["ended"] for one in document["engines"]] == ["measured"] * 3, stderr
