@@ -67,7 +67,10 @@ class Declared(Part):
     ] = None
     monitored: Annotated[bool | None, Field(description="The system was monitored during the run.")] = None
     workloads_varied: Annotated[
-        bool | None, Field(description="Several workloads were compared with production traffic.")
+        bool | None,
+        Field(
+            description="Several workloads were tried, and compared with production traffic where there is any."
+        ),
     ] = None
     publication_considered: Annotated[
         bool | None, Field(description="The exposure caused by publishing the results was considered.")

@@ -80,7 +80,7 @@ DECLARATIONS = {
     "terminology_read": "the terminology draft was read beside this one",
     "model_loaded": "the model was in accelerator memory before the warm-up",
     "publication_considered": "what publishing capacity figures exposes was weighed",
-    "workloads_varied": "workloads were varied and held against production traffic",
+    "workloads_varied": "workloads were varied, and compared with production traffic where there is any",
     "isolated": "the system is isolated",
     "recovery_ready": "recovery is prepared",
     "monitored": "cascading failures are watched for",
