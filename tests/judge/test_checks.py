@@ -11,10 +11,13 @@ import pytest
 from inferometer.judge import checks
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.machine_figures import Accelerator, Heat, MachineSeen
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Death, OwnCpu
+from inferometer.telemetry.host import environment
 from inferometer.telemetry.machines.tracks import THIS_MACHINE
+from inferometer.telemetry.slowdowns import Slowed
 
 MS = 1_000_000
 
@@ -473,7 +476,7 @@ def seen(url: str, *, accelerators: tuple[bool | None, ...] = (), limit: float |
 
 def throttling(*machines: MachineSeen) -> tuple[str, str | None, str | None]:
     """The status of the check, the reasons, and what did not say."""
-    found = checks.throttled(cast(Measurement, SimpleNamespace(machines=machines)))
+    found = checks.throttled(cast(Measurement, SimpleNamespace(machines=machines)), ())
     reasons, silent = found.facts.get("reasons"), found.facts.get("silent")
     return found.status, cast(str | None, reasons), cast(str | None, silent)
 
@@ -488,3 +491,21 @@ def test_no_machine_was_slowed_down_only_if_each_part_of_each_says_so() -> None:
     slow = seen(THIS_MACHINE, limit=0.0)
     assert throttling(slow, mute) == ("note", "cpu_limit", "accelerator 1 of http://b")
     assert throttling(seen("http://c", accelerators=(True,))) == ("note", "hw_thermal", None)
+
+
+def test_a_load_host_that_was_slowed_down_is_named() -> None:
+    """Law: by heat or by its CPU limit, beside machines that were not; one that does not know is not named."""
+    slowed = {
+        "a": Slowed(0, 0.0),
+        "b": Slowed(3, None),
+        "c": Slowed(None, 12.5),
+        "d": Slowed(None, None),
+        "e": None,
+    }
+    hosts = [
+        LoadHost(name, at, 1, environment(), slowed=one) for at, (name, one) in enumerate(slowed.items())
+    ]
+    cool = cast(Measurement, SimpleNamespace(machines=(seen("http://a", limit=1.0),)))
+    found = checks.throttled(cool, hosts)
+    assert (found.status, found.value, found.facts["slow_hosts"]) == ("note", 2.0, ["b", "c"])
+    assert checks.throttled(cool, hosts[:1]).status == "pass"

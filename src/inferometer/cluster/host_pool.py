@@ -34,12 +34,12 @@ from inferometer.cluster.messages import (
     HostReady,
     Kept,
     Live,
-    Network,
     Probes,
     Refused,
     SendStreams,
     StreamPart,
     StreamsSent,
+    Surroundings,
     WorkerGone,
 )
 from inferometer.cluster.schedule_share import appended, needed, packed, send_file, send_share
@@ -96,6 +96,7 @@ class HostPool:
         self.members: tuple[Member, ...] = tuple(hosts.alive)
         for member in self.members:
             member.lost_in_run, member.certificate, member.trips = None, None, {}
+            member.slowdowns = {}
         self._fetched = Fetched(folder, len(self.members))
         self._announced: More | None = None
         self._sent_on = 0
@@ -231,6 +232,7 @@ class HostPool:
             certificate=None if cited is None else cited.id,
             round_trip_before=member.trips.get(False),
             round_trip_after=member.trips.get(True),
+            slowed=member.slowed,
         )
 
     def __exit__(self, *exc: object) -> None:
@@ -295,8 +297,9 @@ class HostPool:
                 self._fetched.compared(member.number, message.probes)
             case HostReady():
                 member.certificate = message.certificate
-            case Network():
+            case Surroundings():
                 member.trips[message.behind] = message.trips
+                member.slowdowns[message.behind] = message.slowdowns
             case WorkerGone() if self._own(member, message.worker):
                 self.outcome.dead.setdefault(
                     message.worker,

@@ -37,12 +37,12 @@ from inferometer.cluster.messages import (
     Kept,
     Leave,
     Live,
-    Network,
     Probes,
     Refused,
     SendStreams,
     StreamPart,
     StreamsSent,
+    Surroundings,
     ToHost,
     WorkerGone,
 )
@@ -54,6 +54,7 @@ from inferometer.drive.worker_pool import Interrupt, WorkerPool
 from inferometer.errors import InferometerError, PeerError, in_words, shortage_of
 from inferometer.journal import hold
 from inferometer.measure.load_hosts import HostTrips
+from inferometer.telemetry import slowdowns
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import NS_PER_MS
 
@@ -174,7 +175,8 @@ class LoadHost:
         run = self._started()
         job = message.jobs[0]
         run.server = Address(job.family, tuple(job.address))
-        self._link.send(Network(False, _trips(run.server)))  # before connections are opened for the load
+        # Before connections are opened for the load.
+        self._link.send(Surroundings(False, _trips(run.server), slowdowns.read()))
         run.pool.assign([self._here(job, run) for job in message.jobs])
         self._link.send(HostReady(run.certificate))
 
@@ -285,7 +287,7 @@ class LoadHost:
             self._end_run()
             self._say_dead()
             if self._run is not None and self._run.server is not None:
-                self._link.send(Network(True, _trips(self._run.server)))
+                self._link.send(Surroundings(True, _trips(self._run.server), slowdowns.read()))
             self._compare_once_more()
         own = self._run is not None and self._run.ident == message.run
         folders = [self._run.folder] if self._run is not None and own else self._kept(message.run)

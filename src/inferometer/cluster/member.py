@@ -14,6 +14,7 @@ from inferometer.drive.progress_counters import COUNTERS, Progress
 from inferometer.measure.load_hosts import HostTrips
 from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
+from inferometer.telemetry.slowdowns import Slowdowns, Slowed, between
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class Member:
     """`number`: of the order in which hosts came, from 0. `lost`: why it is not there any more; `lost_in_run`: why it was
     lost while this run went on, whether it came back or not. `kept`: runs whose streams it holds. `process`: see Hello.
     `counters`: of its workers in this run (progress_counters.py). `arrived`: see messages.Live.
-    `trips`: to the server, before the run and (True) behind it."""
+    `trips`: to the server, before the run and (True) behind it; `slowdowns`: likewise."""
 
     number: int
     name: str
@@ -39,6 +40,7 @@ class Member:
     gathered: bool = False
     certificate: CertificateLookup | None = None
     trips: dict[bool, HostTrips] = field(default_factory=dict)
+    slowdowns: dict[bool, Slowdowns] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, number: int, link: HostLink, hello: Hello, clock_port: int) -> Member:
@@ -98,6 +100,13 @@ class Member:
     def clock(self) -> ClockFit | None:
         """How its clock relates to the conductor's; None before any comparison."""
         return fit(self.probes) if self.probes else None
+
+    @property
+    def slowed(self) -> Slowed | None:
+        """What slowed it down in this run; None unless it said both before and behind it."""
+        if len(self.slowdowns) < 2:
+            return None
+        return between(self.slowdowns[False], self.slowdowns[True])
 
     @property
     def takes_part(self) -> bool:

@@ -13,8 +13,9 @@ from inferometer.measure.load_hosts import HostTrips
 from inferometer.plan.transports import Transport
 from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
+from inferometer.telemetry.slowdowns import Slowdowns
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Of these messages; both sides have to speak the same."""
 WHOLE, APPENDED, AUTHORITY = "requests.arrow", "requests.arrows", "authority.pem"
 FILES = (WHOLE, APPENDED, AUTHORITY)
@@ -45,11 +46,13 @@ class HostReady(msgspec.Struct, frozen=True, tag="host-ready"):
     certificate: CertificateLookup
 
 
-class Network(msgspec.Struct, frozen=True, tag="network"):
-    """Round trips from this host to the server, before its workers were ready or behind the run."""
+class Surroundings(msgspec.Struct, frozen=True, tag="surroundings"):
+    """Round trips from this host to the server, and what had slowed its processes down until then: before its workers were
+    ready, or behind the run."""
 
     behind: bool
     trips: HostTrips
+    slowdowns: Slowdowns
 
 
 class HostDone(msgspec.Struct, frozen=True, tag="host-done"):
@@ -109,7 +112,16 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
 
 
 FromHost = (
-    Hello | HostReady | HostDone | WorkerGone | Live | Network | Probes | StreamPart | StreamsSent | Refused
+    Hello
+    | HostReady
+    | HostDone
+    | WorkerGone
+    | Live
+    | Surroundings
+    | Probes
+    | StreamPart
+    | StreamsSent
+    | Refused
 )
 
 

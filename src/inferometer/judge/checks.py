@@ -6,6 +6,7 @@ A check that cannot be made says `na` when it does not concern the run, `unsure`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from inferometer.measure.load import (
     lateness_ms,
     parts_ns,
 )
+from inferometer.measure.load_hosts import LoadHost
 from inferometer.measure.machine_figures import MachineSeen
 from inferometer.measure.measurement import Measurement, Requests, Tokens
 from inferometer.measure.record import Record
@@ -431,24 +433,29 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     return Check("stale_connections", "note" if share > 0 else "pass", share, 0.0, facts=facts)
 
 
-def throttled(measurement: Measurement) -> Check:
-    """How many machines were slower than they could be: an accelerator by its own word, a processor for heat. A note: what was
-    measured is true of a system in that state, and not of another one. It passes only if each part of each machine that was
-    read said that it was not; those that did not say are named."""
+def throttled(measurement: Measurement, hosts: Sequence[LoadHost]) -> Check:
+    """How many machines were slower than they could be: an accelerator by its own word, a processor for heat, a load host for
+    heat or its CPU limit. A note: what was measured is true of a system in that state, and not of another one. It passes only
+    if each part of each machine that was read said that it was not; those that did not say are named."""
     machines = measurement.machines
     slow = [one for one in machines if one.throttled]
     silent = [f"{name} of {_machine(one)}" for one in machines for name in one.silent]
     facts: Facts = (
         {"silent": printable("; ".join(silent[:MOST_SILENT])), "silent_parts": len(silent)} if silent else {}
     )
-    if slow:
+    slow_hosts = [one.name for one in hosts if one.slowed is not None and one.slowed.at_all]
+    if slow_hosts:
+        facts |= {"slow_hosts": slow_hosts}
+    if slow or slow_hosts:
         reasons = sorted({reason for one in slow for reason in one.throttle_reasons})
+        if reasons:
+            facts |= {"reasons": printable(", ".join(reasons))}
         return Check(
             "throttled",
             "note",
-            float(len(slow)),
+            float(len(slow) + len(slow_hosts)),
             0.0,
-            facts=facts | {"reasons": printable(", ".join(reasons))},
+            facts=facts,
         )
     if silent or not any(one.throttled is not None for one in machines):
         return Check("throttled", "na", None, 0.0, facts=facts)

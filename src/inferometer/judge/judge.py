@@ -219,7 +219,7 @@ CHECKS = (
                ("share",), LimitSource.ANY, ("5.1.3.1",)),
     CheckEntry("stale_connections", lambda run: checks.stale_connections(run.plan, run.record),
                ("share",), LimitSource.ANY, simulated=False),
-    CheckEntry("throttled", lambda run: checks.throttled(run.measurement),
+    CheckEntry("throttled", lambda run: checks.throttled(run.measurement, run.record.hosts),
                ("number",), LimitSource.ANY, simulated=False),
     CheckEntry("warmup", lambda run: checks.warmup(run.measurement, run.warm_up),
                ("number",), LimitSource.DRAFT, ("4.5.1", "4.5.2", "4.5.3")),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
+from inferometer.telemetry.slowdowns import Slowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class HostTrips:
 class LoadHost:
     """One host. `first`: the number of its first worker. `clock`: None if it was lost before it was compared. `lost`: why it
     was lost while the load ran, in words. `clock_state`: what it said of its own synchronisation, which nothing here rests on.
-    `certificate`: the id of that which its machine cites, None without one."""
+    `certificate`: the id of that which its machine cites, None without one. `slowed`: by heat, or by a limit on its CPU time,
+    while the run went on."""
 
     name: str
     first: int
@@ -62,6 +64,7 @@ class LoadHost:
     certificate: str | None = None
     round_trip_before: HostTrips | None = None
     round_trip_after: HostTrips | None = None
+    slowed: Slowed | None = None
 
     def of(self, worker: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these workers are its."""

@@ -341,7 +341,11 @@ CHECKS: dict[str, Wording] = {
             "na": "Not all parts of the machines show whether they were slowed down (--host-telemetry, or an exporter).",
         },
         {"note": "Let the machine cool down, raise its power limit, or set the clocks, and measure again."},
-        {("reasons",): "Reasons: {reasons}.", ("silent",): "Not shown for: {silent}."},
+        {
+            ("reasons",): "Reasons: {reasons}.",
+            ("slow_hosts",): "Load hosts: {slow_hosts}.",
+            ("silent",): "Not shown for: {silent}.",
+        },
     ),
     "stale_connections": Wording(
         "Kept connections",

@@ -28,6 +28,7 @@ from inferometer.report.figures import (
     text,
 )
 from inferometer.telemetry.host import Environment
+from inferometer.telemetry.slowdowns import Slowed
 from inferometer.units import NS_PER_MS
 
 BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compound"}
@@ -162,9 +163,18 @@ def _host(host: LoadHost) -> str:
         said.append(f"clock known to within {figure(bound)} ms, its rate {drift:+.1f} ppm")
     if host.round_trip_before is not None and host.round_trip_before.p50_ms is not None:
         said.append(f"round trip to the server {figure(host.round_trip_before.p50_ms)} ms")
+    if host.slowed is not None and host.slowed.at_all:
+        said.append(f"held back {slowed(host.slowed)}")
     if host.lost is not None:
         said.append(f"lost while the load ran: {text(host.lost)}")
     return "; ".join(said)
+
+
+def slowed(found: Slowed) -> str:
+    """What slowed a host down, in words."""
+    heat = found.thermal and f"{figure(found.thermal)} times by its hardware"
+    limit = found.held_ms and f"{figure(found.held_ms)} ms by its CPU limit"
+    return " and ".join(one for one in (heat, limit) if one)
 
 
 LATENESS_CAUSES = {
