@@ -22,9 +22,9 @@ def tree(root: Path, groups: str, stat: dict[str, str], throttles: dict[str, int
     """A machine's files: /proc/self/cgroup, cpu.stat by its folder below /sys/fs/cgroup, and the counts of its processors."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text(groups)
-    for folder, text in stat.items():
-        (root / "sys/fs/cgroup" / folder).mkdir(parents=True)
-        (root / "sys/fs/cgroup" / folder / "cpu.stat").write_text(text)
+    for name, text in stat.items():
+        (root / "sys/fs/cgroup" / name).mkdir(parents=True)
+        (root / "sys/fs/cgroup" / name / "cpu.stat").write_text(text)
     for cpu, count in throttles.items():
         folder = root / f"sys/devices/system/cpu/{cpu}/thermal_throttle"
         folder.mkdir(parents=True)
