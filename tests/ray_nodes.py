@@ -77,8 +77,11 @@ class Cluster:
         raise AssertionError(log.read_text())
 
     def kill(self, address: str) -> None:
-        """End a node as a power cut does."""
-        process = psutil.Process(self.nodes.pop(address).pid)
+        """End a node as a power cut does, unless it has ended by itself."""
+        started = self.nodes.pop(address)
+        if started.poll() is not None:
+            return
+        process = psutil.Process(started.pid)
         family = [process, *process.children(recursive=True)]
         for one in family:
             one.kill()
