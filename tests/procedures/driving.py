@@ -21,6 +21,9 @@ from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import carry_out
 from inferometer.studies.stand import Stand, Virtual
 
+IDS = Plan.model_validate({"target": {"api": "completions"}})
+"""A plan whose prompts are sent as ids: no time goes into words, and the server puts nothing around them."""
+
 
 class Silent:
     """A Ui that says nothing, and keeps what it was told."""

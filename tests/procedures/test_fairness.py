@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
-from procedures.driving import Silent, carried_out
+from procedures.driving import IDS, Silent, carried_out
 from procedures.summaries import simulated
 from pydantic import ValidationError
 
@@ -29,10 +29,10 @@ from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
 
-PER_TOKEN_MS = 0.01
+PER_TOKEN_MS = 0.0005
 FREE = Settings(
     jitter=0,
-    step_base_ns=5_000,
+    step_base_ns=250,
     step_per_request_ns=0,
     prefill_base_ns=0,
     prefill_per_token_ns=PER_TOKEN_MS * 1e6,
@@ -40,7 +40,7 @@ FREE = Settings(
     acceptance=1,
 )
 """Sixteen tokens a step, so that there are few steps to simulate.
-TTFT is a step and the prompt's tokens; at a request in 100 s nobody meets another."""
+TTFT is a step and the prompt's tokens; at a request in 5 s nobody meets another, whose prompt takes 2 ms at most."""
 BLOCKED = Settings(
     jitter=0,
     max_batch=4,
@@ -54,20 +54,20 @@ BLOCKED = Settings(
 CLASSES = {"short": ((64, 256), (32, 128)), "long": ((1024, 4096), (256, 1024))}
 
 
-def mix_of(tests: Tests) -> Plan:
-    return fairness.mix(Setup(Plan(), tests))
+def mix_of(tests: Tests, plan: Plan = IDS) -> Plan:
+    return fairness.mix(Setup(plan, tests))
 
 
 @pytest.fixture(scope="module")
 def free(tmp_path_factory: pytest.TempPathFactory) -> Alone:
-    """At the draft's size, at a request in 100 s."""
-    return alone(tmp_path_factory.mktemp("free"), "fairness", FREE, mix_of(Tests()), 0.0125)
+    """At the draft's size, at a request in 5 s."""
+    return alone(tmp_path_factory.mktemp("free"), "fairness", FREE, mix_of(Tests()), 0.25, plan=IDS)
 
 
 @pytest.fixture(scope="module")
 def blocked(tmp_path_factory: pytest.TempPathFactory) -> Alone:
     """At the draft's size, near what the engine carries."""
-    return alone(tmp_path_factory.mktemp("blocked"), "fairness", BLOCKED, mix_of(Tests()), 2.0)
+    return alone(tmp_path_factory.mktemp("blocked"), "fairness", BLOCKED, mix_of(Tests()), 2.0, plan=IDS)
 
 
 def conditional(mu: float, sigma: float, low: int, high: int) -> tuple[Floats, Floats]:
@@ -106,8 +106,8 @@ def test_isolated_runs_offer_the_same_tokens_a_second(free: Alone) -> None:
         sides = (conditional(5.5, 1.0, *prompts), conditional(4.5, 1.2, *answers))
         means.append(sum(float(tokens @ chance) for tokens, chance in sides))
     mixed = free.of("mixed").step.at.rate
-    assert mixed == pytest.approx(0.0125 * 0.8)
-    whole = 0.01 * (0.8 * means[0] + 0.2 * means[1])
+    assert mixed == pytest.approx(0.25 * 0.8)
+    whole = 0.2 * (0.8 * means[0] + 0.2 * means[1])
     for (name, mean), row in zip(zip(CLASSES, means, strict=True), free.rows("isolated"), strict=True):
         rate = free.of("isolated", class_name=name).step.at.rate
         assert float(rate or 0) * mean == pytest.approx(whole, rel=1e-3)
@@ -186,7 +186,9 @@ def test_without_contention_the_index_is_that_of_a_fair_engine(free: Alone) -> N
     assert {note.code for note in free.results.notes} == {"mix_offered", "classes_drawn"}
 
 
-def planted(folder: Path, policy: str, lengths: Sequence[tuple[int, int]], percent: float = 90) -> Alone:
+def planted(
+    folder: Path, policy: str, lengths: Sequence[tuple[int, int]], percent: float = 90, plan: Plan = IDS
+) -> Alone:
     """One prompt at a time, so that a class's share of the engine is known: 100 % is where prompts take all of its time. The
     first class is served whenever any of it waits, with the policy `priority`."""
     classes = [
@@ -211,15 +213,16 @@ def planted(folder: Path, policy: str, lengths: Sequence[tuple[int, int]], perce
         folder,
         "fairness",
         replace(ONE_AT_A_TIME, policy=policy),
-        mix_of(tests),
+        mix_of(tests, plan),
         full,
         {"fairness": tests.fairness.model_dump()},
+        plan,
     )
 
 
 def test_priority_to_short_requests_is_found(tmp_path: Path) -> None:
     """Long requests wait for every short one: the class behind is named, and the index is below 0.9."""
-    ran = planted(tmp_path, "priority", [(128, 256), (256, 512)], 95)
+    ran = planted(tmp_path, "priority", [(128, 256), (256, 512)], 95, Plan())
     notes = {note.code: note.facts for note in ran.results.notes}
     assert ran.value("jain") < 0.9
     assert notes["class_behind"]["class"] == "Second"
@@ -231,7 +234,9 @@ def test_a_class_that_overloads_the_system_alone_gives_no_reading(tmp_path: Path
     makes. The test is undecided, and blames nobody."""
     slow = replace(ONE_AT_A_TIME, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
     tests = Tests.model_validate({"fairness": {"duration_s": 60, "requests_per_class": 60}})
-    ran = alone(tmp_path, "fairness", slow, mix_of(tests), 9.0, {"fairness": tests.fairness.model_dump()})
+    ran = alone(
+        tmp_path, "fairness", slow, mix_of(tests), 9.0, {"fairness": tests.fairness.model_dump()}, IDS
+    )
     assert [(note.code, note.facts["class"]) for note in ran.results.undecided] == [
         ("class_alone_overloaded", "short")
     ]
@@ -247,7 +252,9 @@ def test_a_class_that_may_overload_the_system_alone_gives_no_reading_either(tmp_
     to keep up: the cost of its prompts is not known, and no figure that rests on it has a reading."""
     slow = replace(ONE_AT_A_TIME, step_base_ns=20_000_000, prefill_per_token_ns=10_000)
     tests = Tests.model_validate({"fairness": {"duration_s": 60, "requests_per_class": 60}})
-    ran = alone(tmp_path, "fairness", slow, mix_of(tests), 6.5, {"fairness": tests.fairness.model_dump()})
+    ran = alone(
+        tmp_path, "fairness", slow, mix_of(tests), 6.5, {"fairness": tests.fairness.model_dump()}, IDS
+    )
     short = ran.of("isolated", class_name="short").outcome.summary.steady
     assert short is not None
     assert short.queue is not None
@@ -313,7 +320,7 @@ def test_the_duration_follows_from_the_rarest_class() -> None:
             },
         ]
         tests = Tests.model_validate({"fairness": {"classes": classes, "percent": 100}})
-        setup = Setup(Plan(), tests, KnownLimits({workload_key(mix_of(tests)): rate}))
+        setup = Setup(IDS, tests, KnownLimits({workload_key(mix_of(tests)): rate}))
         steps = fairness.steps(setup)
         asked, came = [], None
         for _ in range(3):
