@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from procedures.driving import Failing, Ran, Silent, carried_out
+from procedures.driving import IDS, Failing, Ran, Silent, carried_out
 from procedures.scripted import played
 from procedures.summaries import changed, stats, summary
 
@@ -23,20 +23,18 @@ from inferometer.plan import procedure_parameters
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.procedures.memory_pressure import results, steps
-from inferometer.procedures.setup import Setup
+from inferometer.procedures.setup import Setup, variant
 from inferometer.procedures.step import PerformedRun, Run, Step, runs
 from inferometer.report.campaign.notes import worded
 from inferometer.run.conduct import conduct
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
 
-TEMPLATE = 7
-"""Tokens that the reference server puts around a chat's message."""
 STEP_MS = 100.0
 
 PROMPT, ANSWER = 256, 16
 PLACES = 5
-FOOTPRINT = -(-(PROMPT + TEMPLATE + ANSWER - 1) // 16)
+FOOTPRINT = -(-(PROMPT + ANSWER - 1) // 16)
 """Blocks of one request at its end: the last token's keys and values are never written."""
 CROWDED = Settings(
     jitter=0.0,
@@ -57,7 +55,7 @@ GROWING = Settings(
     prefill_base_ns=0,
     prefill_per_token_ns=0,
     token_budget=20_000,
-    kv_blocks=8 * -(-(160 + TEMPLATE + 256 - 1) // 16),
+    kv_blocks=8 * -(-(160 + 256 - 1) // 16),
 )
 """The same with short prompts and long answers: more than eight are let in, and preempted when they have grown."""
 
@@ -74,6 +72,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         tmp_path_factory.mktemp("crowded"),
         "memory-pressure",
         engine=CROWDED,
+        plan=IDS,
         tests={"memory-pressure": parameters},
     )
 
@@ -91,7 +90,7 @@ def growing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path]:
         "percent": [150, 200],
     }
     folder = tmp_path_factory.mktemp("growing")
-    plan = Plan.model_validate({"load": {"drain_s": 600}})
+    plan = variant(IDS, load={"drain_s": 600})
     ran = carried_out(
         folder, "memory-pressure", engine=GROWING, plan=plan, tests={"memory-pressure": parameters}
     )
@@ -101,7 +100,7 @@ def growing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path]:
 def test_the_base_is_what_fits_into_the_cache(crowded: Ran) -> None:
     """floor(tokens of the cache / tokens of a request), found by the search; levels are that times their percentage, rounded
     up; each lasts 120 s at least."""
-    assert CROWDED.kv_blocks * 16 // (PROMPT + TEMPLATE + ANSWER - 1) == PLACES
+    assert CROWDED.kv_blocks * 16 // (PROMPT + ANSWER - 1) == PLACES
     assert crowded.value("memory-pressure", "base_concurrency") == PLACES
     base = crowded.test("memory-pressure")["values"][0]
     assert base["ci"][0] <= PLACES <= base["ci"][1]
@@ -203,7 +202,7 @@ def test_a_system_that_falls_over_leaves_the_levels_before(tmp_path: Path) -> No
     }  # fmt: skip
     stand = Failing(CROWDED, after=4)
     ran = carried_out(
-        tmp_path, "memory-pressure", engine=CROWDED, stand=stand, tests={"memory-pressure": parameters}
+        tmp_path, "memory-pressure", plan=IDS, stand=stand, tests={"memory-pressure": parameters}
     )
     document = ran.test("memory-pressure")
     assert document["ended_by"] == "server"
@@ -212,7 +211,8 @@ def test_a_system_that_falls_over_leaves_the_levels_before(tmp_path: Path) -> No
 
 
 def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
-    """A cache for two of four: by its /metrics, requests were preempted, all have ended since, and tokens were lost."""
+    """A cache for two of four: by its /metrics, requests were preempted, all have ended since, and tokens were lost. The server
+    puts 7 tokens around a chat's message."""
     plan = build(
         None,
         {
@@ -230,7 +230,7 @@ def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
     assert found.discarded is not None
     assert 0 < found.requests <= min(found.events, sent.sent + sent.lead_in + sent.lead_out)
     assert found.finished == found.requests
-    assert found.events * 40 <= found.discarded <= found.events * (40 + TEMPLATE + 60)
+    assert found.events * 40 <= found.discarded <= found.events * (40 + 7 + 60)
 
 
 def _setup(**parameters: Any) -> Setup:
