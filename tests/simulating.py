@@ -25,9 +25,9 @@ class Nobody:
         """See Ui."""
 
 
-def simulated(out: Path, flags: dict[str, object], *settings: str) -> RunResult:
-    """One simulation."""
-    return simulate(build(None, flags), choose(None, settings), out, Nobody())
+def simulated(out: Path, flags: dict[str, object], *settings: str, system: str | None = None) -> RunResult:
+    """One simulation, of an engine or of a system on it."""
+    return simulate(build(None, flags), choose(None, settings, system), out, Nobody())
 
 
 def timeless(summary: Summary) -> dict[str, Any]:

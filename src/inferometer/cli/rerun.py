@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.indexing import remembered
 from inferometer.cli.run import joining_options, outputs
+
+if TYPE_CHECKING:
+    from inferometer.plan.rerun import Simulated
+    from inferometer.simulation.client import ClientModel
+    from inferometer.simulation.engine import Chosen
 
 EXAMPLES = (
     "inferometer rerun runs/20260102T030405Z-test",
@@ -34,7 +40,6 @@ def _rerun(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    from inferometer.errors import RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
     from inferometer.plan.reach import permit
@@ -51,22 +56,10 @@ def _rerun(
     from inferometer.cli.terminal import Screen, show
 
     if isinstance(found, Simulated):
-        from msgspec import ValidationError
-
-        from inferometer.documents.part import from_data
         from inferometer.run.simulate import simulate
-        from inferometer.server.engine.settings import Settings
-        from inferometer.simulation.client import ClientModel
-        from inferometer.simulation.engine import Chosen
 
-        try:
-            engine = Chosen(found.preset, from_data(found.settings, Settings))
-            client = from_data(found.client, ClientModel)
-            # Made by name as well, which refuses names that there are not.
-            Settings(**found.settings), ClientModel(**found.client)
-        except (TypeError, ValueError, ValidationError) as cause:
-            raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
-        simulated = simulate(found.plan, engine, out, Screen(quiet=quiet), client=client)
+        chosen, client = _models(found, report)
+        simulated = simulate(found.plan, chosen, out, Screen(quiet=quiet), client=client)
         code = show(simulated, as_json=as_json)
         remembered(index, out, [simulated.folder])
         return code
@@ -81,6 +74,33 @@ def _rerun(
     code = show(result, as_json=as_json)
     remembered(index, out, [result.folder])
     return code
+
+
+def _models(found: Simulated, report: Path) -> tuple[Chosen, ClientModel]:
+    """The engine, with the system on it, and the client that run.json names. Raises RecordError."""
+    from msgspec import ValidationError
+
+    from inferometer.documents.part import from_data
+    from inferometer.errors import RecordError
+    from inferometer.server.engine.settings import Settings
+    from inferometer.server.systems.settings import SYSTEMS, SystemSettings
+    from inferometer.simulation.client import ClientModel
+    from inferometer.simulation.engine import Chosen
+    from inferometer.simulation.systems import ChosenSystem
+
+    try:
+        system = None
+        if found.system is not None:
+            if found.system not in SYSTEMS:
+                raise ValueError(f"there is no system {found.system[:60]!r}")
+            system = ChosenSystem(found.system, from_data(found.system_settings, SystemSettings))
+        chosen = Chosen(found.preset, from_data(found.settings, Settings), system)
+        client = from_data(found.client, ClientModel)
+        # Made by name as well, which refuses names that there are not.
+        Settings(**found.settings), ClientModel(**found.client), SystemSettings(**found.system_settings)
+    except (TypeError, ValueError, ValidationError) as cause:
+        raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
+    return chosen, client
 
 
 command = Command(

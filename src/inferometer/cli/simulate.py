@@ -21,6 +21,7 @@ EXAMPLES = (
     "inferometer simulate",
     "inferometer simulate plan.yaml --rate 30",
     "inferometer simulate --concurrency 64 --requests 10000 --set max_batch=32",
+    "inferometer simulate --system agent --tasks tasks.jsonl --rate 20",
     "inferometer simulate --fit runs/20260102T030405Z-run",
 )
 
@@ -38,6 +39,7 @@ def _simulate(
     plan: Path | None,
     preset: str | None,
     settings: tuple[str, ...],
+    system: str | None,
     client: tuple[str, ...],
     out: Path,
     index: str | None,
@@ -48,7 +50,7 @@ def _simulate(
     **given: Any,
 ) -> int:
     if fit is not None:
-        _alone(plan, given)
+        _alone(plan, given, system)
         return _fit(fit, preset, settings, client, out, index, as_json, quiet, trust)
     if trust:
         raise PlanError([Problem("--trust", "is about the plan of a run: it needs --fit")])
@@ -63,15 +65,17 @@ def _simulate(
     from inferometer.simulation.client import client as client_of
     from inferometer.simulation.engine import choose
 
-    chosen, screen = choose(preset, settings), Screen(quiet=quiet)
+    chosen, screen = choose(preset, settings, system), Screen(quiet=quiet)
     finding = simulate(resolved, chosen, out, screen, client=client_of(client))
     code = show(finding, as_json=as_json)
     remembered(index, out, [finding.folder])
     return code
 
 
-def _alone(plan: Path | None, given: dict[str, Any]) -> None:
-    """Beside --fit, nothing may say what the run's own plan says. Raises PlanError."""
+def _alone(plan: Path | None, given: dict[str, Any], system: str | None) -> None:
+    """Beside --fit, nothing may say what the run's own plan says; and it is an engine that is fitted. Raises PlanError."""
+    if system is not None:
+        raise PlanError([Problem("--system", "cannot be combined with --fit, which fits an engine")])
     named = [flag.name for flag in FLAGS if given[flag.parameter]]
     named += [] if plan is None else [str(plan)]
     if named:
@@ -141,7 +145,12 @@ command = Lists(
             ["--set", "settings"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="Change a setting of the engine. May be repeated.",
+            help="Change a setting of the engine, or of the system. May be repeated.",
+        ),
+        click.Option(
+            ["--system"],
+            metavar="NAME",
+            help="A reference system of several steps on the engine: agent or rag (docs/reference-systems.md).",
         ),
         click.Option(
             ["--client"],

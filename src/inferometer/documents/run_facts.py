@@ -62,11 +62,14 @@ class ScrapingAccount(Part, frozen=True, omit_defaults=True):
 
 
 class SimulatedEngine(Part, frozen=True):
-    """The engine that was simulated, every setting spelled out, and the model of the client, in ns."""
+    """The engine that was simulated, every setting spelled out, and the model of the client, in ns; and the system that stood
+    on the engine, if one did."""
 
     preset: str
     settings: Mapping[str, float | int | str | bool]
     client: Mapping[str, float] = {}
+    system: str | None = None
+    system_settings: Mapping[str, float | int] = {}
 
 
 class PreemptionCounts(Part, frozen=True):

@@ -1,8 +1,8 @@
 """The run folder: where each file of a run lies.
 
 runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
-                    steps.arrow  tasks.arrow  requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json
-                    report.md  report.html  log.txt
+                    steps.arrow  tasks.arrow  spans.jsonl  system_steps.jsonl
+                    requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md  report.html  log.txt
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from inferometer.journal.unfinished import unfinished
 
 _READ = (
     "plan.json", "run.json", "summary.json", "requests.arrow", "requests.arrows", "steps.arrow", "tasks.arrow",
-    "requests.parquet", "pulse.parquet", "telemetry/scrapes.jsonl.zst",
+    "requests.parquet", "pulse.parquet", "telemetry/scrapes.jsonl.zst", "spans.jsonl",
 )  # fmt: skip
 """What of a run's folder is read; a link out of it would have others' files in its reports."""
 
@@ -101,6 +101,16 @@ class RunFolder:
     def tasks(self) -> Path:
         """How the answers of a run of tasks were judged; there only for those."""
         return self.path / "tasks.arrow"
+
+    @property
+    def system_spans(self) -> Path:
+        """The spans of a compound system, as OTLP JSON Lines, where they came to us and not into a file of the system's own."""
+        return self.path / "spans.jsonl"
+
+    @property
+    def system_steps(self) -> Path:
+        """What a simulated system did, step by step."""
+        return self.path / "system_steps.jsonl"
 
     @property
     def journal(self) -> Path:

@@ -214,6 +214,7 @@ def overridden(flag: Flag, value: object) -> list[str]:
 
 
 _UNSIMULATED = {
+    "workload.spans": "is written by a system as it runs; the spans of a simulated one are in the run's folder",
     "host_telemetry.": "reads this machine, and a simulation measures none",
     "instrument.subtract_rtt": "is about the way to a server, and a simulation has no network",
 }

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,6 +47,8 @@ class _Engine(msgspec.Struct):
     preset: str
     settings: Values
     client: Values = {}
+    system: str | None = None
+    system_settings: Values = {}
 
 
 class _Known(msgspec.Struct):
@@ -70,12 +72,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """A run in virtual time: its plan, and the engine as run.json has it: its preset and settings, and the client's."""
+    """A run in virtual time: its plan, and the engine as run.json has it: its preset and settings, the client's, and those of
+    the system on it."""
 
     plan: Plan
     preset: str
     settings: Values
     client: Values
+    system: str | None = None
+    system_settings: Values = field(default_factory=dict)
 
 
 def again(path: Path) -> Plan | Campaign | Simulated:
@@ -89,7 +94,9 @@ def again(path: Path) -> Plan | Campaign | Simulated:
         plan = _of(_document(found), str(found))
         engine = _engine(place_of(path, "run.json")) if found.name == "plan.json" else None
         if isinstance(plan, Plan) and engine is not None:
-            return Simulated(plan, engine.preset, engine.settings, engine.client)
+            return Simulated(
+                plan, engine.preset, engine.settings, engine.client, engine.system, engine.system_settings
+            )
         return plan
     facts = path.with_name("run.json")
     if path.name == "plan.json" and holds(path.parent, facts.name) and _engine(facts) is not None:

@@ -155,15 +155,19 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         return plan
     what = "embedded reference server" if engine is None else f"simulated engine, preset {engine.preset}"
     settings = {} if engine is None else engine.settings
+    system = None if engine is None else engine.system
+    if engine is not None and system is not None:
+        what = f"simulated system {system} on a {what}"
+    every = {**settings, **(engine.system_settings if engine is not None else {})}
     ours = {
-        "boundary": "engine",
+        "boundary": "engine" if system is None else "compound",
         "software": f"inferometer {__version__}, {what}",
-        "notes": ", ".join(f"{name} {value}" for name, value in settings.items()) or None,
+        "notes": ", ".join(f"{name} {value}" for name, value in every.items()) or None,
         "accelerator": "cpu" if engine is None else "simulated",
         "accelerator_count": 0,
         "prefix_caching": "enabled" if settings.get("prefix_caching") else "disabled",
         "cache_state": "cold",
-        "guardrails": filters_of(settings),
+        "guardrails": filters_of(settings) if system != "rag" else _RAG_GUARDRAILS,
     }
     # A saved plan spells every default, so undeclared is what still has its default.
     undeclared = {
@@ -175,6 +179,9 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
     if plan.tokenizer.name in (AUTO_TOKENIZER, REFERENCE_TOKENIZER):  # it counts with this one
         plan = _counted_with(plan, REFERENCE_TOKENIZER)
     return plan
+
+
+_RAG_GUARDRAILS = Guardrails(input_filter=True, output_filter=True, names=("the system's own guardrails",))
 
 
 def filters_of(settings: Mapping[str, object]) -> Guardrails:

@@ -41,8 +41,11 @@ _COLUMNS = ["index", "cycle", "phase", "outcome", "text"]
 LONGEST_REASON = 200
 
 
-def judge_tasks(plan: Plan, folder: RunFolder, note: Callable[[str], None]) -> list[str]:
-    """Judge a sealed run's answers and write tasks.arrow; notes on what was not judged. Raises RecordError."""
+def judge_tasks(
+    plan: Plan, folder: RunFolder, note: Callable[[str], None], spans: Path | None = None
+) -> list[str]:
+    """Judge a sealed run's answers and write tasks.arrow; notes on what was not judged. `spans`: where the system's spans are,
+    if not where the plan says. Raises RecordError."""
     workload = plan.workload
     if not isinstance(workload, TasksWorkload):
         return []
@@ -52,8 +55,8 @@ def judge_tasks(plan: Plan, folder: RunFolder, note: Callable[[str], None]) -> l
         return [f"the answers are not judged: {cause}"]
     if workload.prompts_sha256 not in (None, file.sha256):
         return [f"the answers are not judged: {file.name} has changed since the run began"]
-    judging = _Judging(plan, workload, file, folder)
-    steps, notes = judging.joined(note)
+    judging = _Judging(workload, file, folder)
+    steps, notes = judging.joined(workload.spans if spans is None else spans, note)
     note("judging the answers to the tasks")
     rows, interrupted = judging.rows(steps)
     tasks.write(folder.tasks, rows)
@@ -79,17 +82,17 @@ class _Answer:
 class _Judging:
     """The answers of one run, and the tasks that they answer."""
 
-    def __init__(self, plan: Plan, workload: TasksWorkload, file: PromptFile, folder: RunFolder) -> None:
-        self._workload, self._file, self._folder = workload, file, folder
+    def __init__(self, workload: TasksWorkload, file: PromptFile, folder: RunFolder) -> None:
+        self._file, self._folder = file, folder
         phases = Schedule(folder.schedule).table.column("phase")
         measured = pc.indices_nonzero(pc.equal(phases, int(Phase.MEASURE))).to_pylist()
         numbers = islice(prompt_file_requests.numbers(workload, len(file)), len(measured))
         self._task_of = dict(zip(measured, numbers, strict=True))
-        del plan
 
-    def joined(self, note: Callable[[str], None]) -> tuple[Mapping[tuple[int, int], TaskSteps], list[str]]:
-        """What the system recorded of each request; notes on what is wrong with that."""
-        path = self._workload.spans
+    def joined(
+        self, path: str | Path | None, note: Callable[[str], None]
+    ) -> tuple[Mapping[tuple[int, int], TaskSteps], list[str]]:
+        """What the system recorded of each request in this file; notes on what is wrong with that."""
         if path is None:
             return {}, []
         note("reading the system's spans")

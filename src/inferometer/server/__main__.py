@@ -23,7 +23,7 @@ from inferometer.server.options import Options
 from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 from inferometer.server.systems.conflicts import conflicts
-from inferometer.server.systems.settings import SYSTEMS, is_of_system, system_settings
+from inferometer.server.systems.settings import SYSTEMS, divided, system_settings
 
 _US, _MS = 1_000, 1_000_000  # ns
 _DAY_US, _DAY_MS = 86_400 * 1_000_000, 86_400 * 1_000
@@ -171,9 +171,8 @@ def options(values: Values) -> Options:
     """The options of these values by name. Raises PlanError for settings that make no engine and faults that do not exist."""
     given = dict(values)
     asked = fault_specs.parse(given.pop("fault") or ())
-    words, system = given.pop("set"), given["system"]
-    own = [word for word in words if system is not None and is_of_system(word)]
-    engine = changed(PRESETS[given.pop("preset")], (word for word in words if word not in own))
+    words, own = divided(given.pop("set"), given["system"])
+    engine = changed(PRESETS[given.pop("preset")], words)
     given["system_settings"] = system_settings(own)
     given["spans"] = None if given["spans"] is None else Path(given["spans"])
     try:

@@ -15,7 +15,7 @@ from inferometer.server.ollama import CHAT, GENERATE, Lines, OllamaReader, loade
 from inferometer.server.openai import SCRIPTED, Ask, Reader, Script, Tokenizer
 from inferometer.server.openai_events import Chat, Completion
 from inferometer.server.responses import Response, ResponsesReader
-from inferometer.server.systems.chat import TaskAsk, task_answer
+from inferometer.server.systems.chat import TaskAsk, TaskChat, task_answer
 from inferometer.server.truth_log import Entry
 from inferometer.server.voiced_answers import Loading, Spoken, SpokenUnstreamed
 
@@ -94,7 +94,8 @@ class Dialects:
 
     def voice(self, ask: Ask, number: str, received_ns: int, wall_offset_ns: int, start: int) -> Voice:
         """What words the answer to `ask`; see `answer`."""
-        return _VOICES[ask.api](self._telling(ask, number, received_ns, wall_offset_ns, start))
+        telling = self._telling(ask, number, received_ns, wall_offset_ns, start)
+        return TaskChat(telling, ask.task) if isinstance(ask, TaskAsk) else _VOICES[ask.api](telling)
 
     def _telling(self, ask: Ask, number: str, received_ns: int, wall_offset_ns: int, start: int) -> Telling:
         passage = Passage(ask.parts, start, ask.max_tokens)

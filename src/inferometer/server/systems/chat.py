@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from inferometer.protocol.http_request import Request
 from inferometer.server.answers import Answer
 from inferometer.server.connection import Connection
 from inferometer.server.event_writer import Telling
@@ -19,10 +18,12 @@ from inferometer.server.openai import ApiError, Ask, Message, Reader, error_body
 from inferometer.server.openai_events import Chat
 from inferometer.server.systems.compound import FAILED
 from inferometer.server.systems.scripts import Question
-from inferometer.server.systems.task import Encode, Task, read_traceparent
+from inferometer.server.systems.task import Task, Trace
 from inferometer.server.truth_log import Entry
 from inferometer.server.voiced_answers import Spoken, SpokenUnstreamed
 
+API = "chat"
+"""The one interface of a system."""
 _FAILURE = 502
 
 
@@ -39,20 +40,20 @@ class _Messages(msgspec.Struct):
 _MESSAGES = msgspec.json.Decoder(_Messages)
 
 
-def read_task(reader: Reader, request: Request, encode: Encode) -> TaskAsk:
-    """The task that a chat asks for. Raises ApiError."""
-    ask = reader.chat(request.body)
+def read_task(reader: Reader, body: bytes, trace: Trace | None) -> TaskAsk:
+    """The task that the body of a chat asks for, in the caller's `trace`. Raises ApiError."""
+    ask = reader.chat(body)
     if ask.parts:
         raise ApiError(
             400, "a reference system calls its own tools: tool_choice cannot ask for others", "tool_choice"
         )
-    messages = _MESSAGES.decode(request.body).messages
+    messages = _MESSAGES.decode(body).messages
     users = [message for message in messages if message.role == "user"]
     if not users:
         raise ApiError(400, "messages has no message of the user", "messages")
     dialogue = "\n".join(f"{message.role}: {_text(message)}" for message in messages)
     question = Question(_text(users[-1]), dialogue, ask.max_tokens)
-    task = Task(question, read_traceparent(request.header(b"traceparent")), encode)
+    task = Task(question, trace, reader.encode)
     known = {name: getattr(ask, name) for name in Ask.__struct_fields__}
     return TaskAsk(**known, task=task)
 
@@ -83,10 +84,16 @@ class TaskChat(Chat):
         return self._task.usage()
 
 
-def _error(task: Task) -> ApiError:
+def failure(task: Task) -> ApiError:
+    """What a task is answered that ended at a step."""
     failed = next((record for record in task.steps if record.error is not None), None)
     name, why = ("a step", "it failed") if failed is None else (failed.step.name, failed.error)
     return ApiError(_FAILURE, f"the task failed at {name}: {why}", code="step_failed")
+
+
+def failed_events(task: Task) -> bytes:
+    """The last events of a stream whose task has failed."""
+    return b"data: %b\n\ndata: [DONE]\n\n" % error_body(failure(task))
 
 
 class TaskSpoken(Spoken):
@@ -106,7 +113,7 @@ class TaskSpoken(Spoken):
             super().put(count, end, at)
             return
         self.entry.fault = "step_failed"
-        event = chunk(b"data: %b\n\ndata: [DONE]\n\n" % error_body(_error(self._task)))
+        event = chunk(failed_events(self._task))
         self.connection.post(event + last_chunk(), self.entry.ended)
         self.done = True
 
@@ -128,7 +135,7 @@ class TaskWhole(SpokenUnstreamed):
             super().put(count, end, at)
             return
         self.entry.fault = "step_failed"
-        reply = Reply(_FAILURE, error_body(_error(self._task)))
+        reply = Reply(_FAILURE, error_body(failure(self._task)))
         self.connection.post(reply.encode(self.keep_alive), self.entry.ended)
         self.done = True
 

@@ -144,7 +144,8 @@ class Compound(Generic[K]):
         drawn = random.Random(f"{self._seed}-{self._number}")  # noqa: S311 - a simulation, not a secret
         self._number += 1
         task.began_ns = now
-        task.trace = task.trace or Trace(identity(drawn, 32))
+        own = Trace(identity(drawn, 32))  # drawn in any case: what a task meets does not depend on its trace
+        task.trace = task.trace or own
         task.span_id = identity(drawn, 16)
         task.false_usage = drawn.random() < settings.false_usage
         if drawn.random() < settings.wrong_answer and self._last_answer is not None:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from inferometer.errors import Problem
+from inferometer.server.engine.settings import Settings
 from inferometer.server.options import Options
+
+
+def engine_conflicts(engine: Settings) -> list[Problem]:
+    """Settings of an engine that a system cannot stand on."""
+    if not engine.refusal_share:
+        return []
+    return [Problem("--set refusal_share", "refusals of the engine's are not known to a system: use rag's")]
 
 
 def conflicts(options: Options) -> list[Problem]:
@@ -22,10 +30,7 @@ def conflicts(options: Options) -> list[Problem]:
                 "--reasoning-tokens/--tool-call-tokens", "a system decides itself what its answer consists of"
             )
         )
-    if options.engine.refusal_share:
-        problems.append(
-            Problem("--set refusal_share", "refusals of the engine's are not known to a system: use rag's")
-        )
+    problems += engine_conflicts(options.engine)
     if options.spans is not None:
         try:
             with open(options.spans, "ab"):

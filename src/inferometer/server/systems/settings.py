@@ -52,9 +52,11 @@ SYSTEM_FIELDS = {field.name.removesuffix("_ns"): field.name for field in datacla
 """Key of `key=value`: field."""
 
 
-def is_of_system(word: str) -> bool:
-    """Whether a `key=value` word sets the system and not its engine."""
-    return word.partition("=")[0] in SYSTEM_FIELDS
+def divided(words: Iterable[str], system: str | None) -> tuple[list[str], list[str]]:
+    """`key=value` words that set the engine, and those that set the system; without a system all are the engine's."""
+    every = list(words)
+    own = [word for word in every if system is not None and word.partition("=")[0] in SYSTEM_FIELDS]
+    return [word for word in every if word not in own], own
 
 
 def system_settings(words: Iterable[str]) -> SystemSettings:

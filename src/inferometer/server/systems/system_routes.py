@@ -23,9 +23,15 @@ from inferometer.server.systems.chat import read_task, task_of
 from inferometer.server.systems.compound import Compound
 from inferometer.server.systems.settings import SystemSettings
 from inferometer.server.systems.step_log import StepLog
+from inferometer.server.systems.task import Trace, read_traceparent
 
 STEPS = "/inferometer/steps"
 _KEPT = ("/v1/models", "/health", "/metrics", "/tokenize", "/inferometer/truth", "/inferometer/truth/reset")
+
+
+def _trace(request: Request) -> Trace | None:
+    return read_traceparent(request.header(b"traceparent"))
+
 
 Handler = Callable[[Request], Reply | Ask]
 Routes = dict[str, dict[str, Handler]]
@@ -44,7 +50,9 @@ class System(Compound[Answer]):
         """The table above, with what is kept of what a server has."""
         return {
             **{path: served[path] for path in _KEPT},
-            "/v1/chat/completions": {"POST": lambda request: read_task(reader, request, reader.encode)},
+            "/v1/chat/completions": {
+                "POST": lambda request: read_task(reader, request.body, _trace(request))
+            },
             STEPS: {"GET": self._steps, "DELETE": self._forget},
         }
 
