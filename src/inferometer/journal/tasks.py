@@ -86,6 +86,21 @@ def write(path: Path, rows: Sequence[TaskRow]) -> None:
         writer.write_table(table)
 
 
+def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
+    """By row and cycle, what the system recorded of each request of which it recorded something."""
+    return {
+        (row["index"], row["cycle"]): TaskSteps(
+            row["spans"],
+            {kind: row[f"{kind}_steps"] for kind in STEP_KINDS},
+            {kind: row[f"{kind}_ns"] for kind in STEP_KINDS},
+            row["model_input_tokens"],
+            row["model_output_tokens"],
+        )
+        for row in table.to_pylist()
+        if row["spans"] is not None
+    }
+
+
 def read(path: Path) -> pa.Table:
     """All rows. Raises RecordError for what is no such file, or of another version."""
     table = read_whole(path, TASKS, "the judged tasks of a run")

@@ -43,6 +43,7 @@ from inferometer.run.facts import as_measured, check_of_one_run, read_facts, wri
 from inferometer.run.memory_need import check_memory
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.session_evidence import session_evidence
+from inferometer.run.task_judging import not_judged
 from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
 from inferometer.workload import tokenizers
 
@@ -308,10 +309,13 @@ def _replay(trace: TraceFacts) -> Replay:
     )
 
 
-def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
+def recover(
+    folder: RunFolder, tokenizer: str | None = None, judging: Callable[[], list[str]] | None = None
+) -> RunResult:
     """Seal the journal of a run whose process was killed, and evaluate it. The folder may be a stranger's, and nothing that it
-    names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter). Raises RecordError, also while
-    the run is going: sealing may remove the journal; and PlanError for a tokenizer that is not the run's."""
+    names is contacted or opened: `tokenizer` is one that the user names (tokenizers.counter), and `judging` judges answers by
+    what he names (task_judging.judge_again). Raises RecordError, also while the run is going: sealing may remove the journal;
+    and PlanError for a tokenizer that is not the run's."""
     plan, why, notes = saved.read(folder.plan), None, list[str]()
     if fetched.known_hosts(folder):
         with hold.alone(folder.journal):
@@ -326,6 +330,7 @@ def recover(folder: RunFolder, tokenizer: str | None = None) -> RunResult:
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
     settle(folder)
+    notes += not_judged(plan, folder) if judging is None else judging()
     result = evaluate(folder)
     result.notes.extend(notes)
     if why is not None:

@@ -17,8 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inferometer.documents.run_facts import RunFacts
 from inferometer.drive.trace_context import TraceContext
-from inferometer.errors import PlanError
+from inferometer.errors import PlanError, Problem
 from inferometer.journal import tasks
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import encodable
@@ -26,9 +27,11 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.seal import record_parts
 from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps
+from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import TasksWorkload
 from inferometer.run.criterion_process import Decision
+from inferometer.run.facts import read_facts
 from inferometer.run.task_criteria import Criteria
 from inferometer.telemetry import task_spans
 from inferometer.units import seconds_to_ns
@@ -56,17 +59,62 @@ def judge_tasks(
     if workload.prompts_sha256 not in (None, file.sha256):
         return [f"the answers are not judged: {file.name} has changed since the run began"]
     judging = _Judging(workload, file, folder)
-    steps, notes = judging.joined(workload.spans if spans is None else spans, note)
-    note("judging the answers to the tasks")
-    rows, interrupted = judging.rows(steps)
-    tasks.write(folder.tasks, rows)
-    unjudged = sum(row.state == UNJUDGED for row in rows)
-    if interrupted:
-        notes.append("judging was interrupted: the answers behind it are not judged")
-    if unjudged:
-        first = next(row.reason for row in rows if row.state == UNJUDGED)
-        notes.append(f"{unjudged} of {len(rows)} answers are not judged; the first: {first}")
-    return notes
+    path = workload.spans if spans is None else spans
+    steps, notes = ({}, []) if path is None else judging.joined(path, note)
+    return notes + judging.judged(steps, note)
+
+
+def judge_again(
+    folder: RunFolder, tasks_file: str, spans: str | None, note: Callable[[str], None], *, commands: bool
+) -> Callable[[], list[str]]:
+    """What judges the answers of a run that ended before all of them were, by the files of tasks and spans that the user names:
+    the folder may be a stranger's, and what it names is not opened. Called once the run is sealed; notes as of `judge_tasks`.
+
+    Without `spans`, those in the folder are joined, or what was joined before is kept. Raises PlanError for a file that is not
+    the run's, and one that names commands or judges without `commands`; RecordError.
+    """
+    plan, facts = saved.read(folder.plan), read_facts(folder)
+    workload = plan.workload
+    if not isinstance(workload, TasksWorkload):
+        raise PlanError([Problem("--tasks", "this run has no tasks")])
+    if _answers_are_filler(facts):
+        raise PlanError(
+            [Problem("--tasks", "the answers of a simulated engine are filler, and are not judged")]
+        )
+    named = workload.model_copy(update={"tasks": tasks_file, "task_commands": commands})
+    file = rows_of(plan, named)
+    if workload.prompts_sha256 not in (None, file.sha256):
+        words = f"is not the run's file of tasks: its SHA-256 is {file.sha256}, not {workload.prompts_sha256}"
+        raise PlanError([Problem(f"--tasks {file.name}", words)])
+
+    def judge() -> list[str]:
+        judging = _Judging(named, file, folder)
+        path = folder.system_spans if spans is None else Path(spans)
+        if spans is not None or path.is_file():
+            steps, notes = judging.joined(path, note)
+        else:
+            steps, notes = tasks.steps_in(tasks.read(folder.tasks)) if folder.tasks.is_file() else {}, []
+        return notes + judging.judged(steps, note)
+
+    return judge
+
+
+def _answers_are_filler(facts: RunFacts) -> bool:
+    return facts.simulated and (facts.engine is None or facts.engine.system is None)
+
+
+def not_judged(plan: Plan, folder: RunFolder) -> list[str]:
+    """What to say of a run whose answers were never judged, though it has tasks."""
+    if not isinstance(plan.workload, TasksWorkload) or folder.tasks.is_file():
+        return []
+    if _answers_are_filler(read_facts(folder)):
+        return []
+    more = " --task-commands" if plan.workload.task_commands else ""
+    more += "" if plan.workload.spans is None else " --spans FILE"
+    return [
+        "the answers to the tasks are not judged, since a folder's words open no file: "
+        f"`inferometer recover {folder.path} --tasks FILE{more}` judges them"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +137,22 @@ class _Judging:
         numbers = islice(prompt_file_requests.numbers(workload, len(file)), len(measured))
         self._task_of = dict(zip(measured, numbers, strict=True))
 
+    def judged(self, steps: Mapping[tuple[int, int], TaskSteps], note: Callable[[str], None]) -> list[str]:
+        """Judge all answers and write tasks.arrow; notes on what was not judged."""
+        note("judging the answers to the tasks")
+        rows, interrupted = self._rows(steps)
+        tasks.write(self._folder.tasks, rows)
+        notes = ["judging was interrupted: the answers behind it are not judged"] if interrupted else []
+        if unjudged := [row for row in rows if row.state == UNJUDGED]:
+            notes.append(
+                f"{len(unjudged)} of {len(rows)} answers are not judged; the first: {unjudged[0].reason}"
+            )
+        return notes
+
     def joined(
-        self, path: str | Path | None, note: Callable[[str], None]
+        self, path: str | Path, note: Callable[[str], None]
     ) -> tuple[Mapping[tuple[int, int], TaskSteps], list[str]]:
         """What the system recorded of each request in this file; notes on what is wrong with that."""
-        if path is None:
-            return {}, []
         note("reading the system's spans")
         context = TraceContext(self._folder.path.name)
         wanted = {context.trace_id(one.index, one.cycle): (one.index, one.cycle) for one in self._answers()}
@@ -110,7 +168,7 @@ class _Judging:
             )
         return {wanted[trace]: steps for trace, steps in found.traces.items()}, notes
 
-    def rows(self, steps: Mapping[tuple[int, int], TaskSteps]) -> tuple[list[tasks.TaskRow], bool]:
+    def _rows(self, steps: Mapping[tuple[int, int], TaskSteps]) -> tuple[list[tasks.TaskRow], bool]:
         """Every request of the measured phase with its task; whether Ctrl-C ended the judging."""
         found: list[tasks.TaskRow] = []
         interrupted = False
