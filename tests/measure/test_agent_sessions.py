@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_play import CLOSE_MS, FAN_OUT, GAP_MS, LATE_MS, TOKENS, TTFT_MS, Played, Step, play
+from session_play import CLOSE_MS, FAN_OUT, GAP_MS, LATE_MS, TOKENS, TTFT_MS, Faults, Played, Step, play
 
+from inferometer.journal.schema import EventClass
 from inferometer.measure.agent_sessions import (
     MOST_AGENTS,
     MOST_POSITIONS,
@@ -34,9 +36,14 @@ def measured(
     sessions: Any, *, slos: tuple[str, ...] = (), server_replies: bool = False, **played: Any
 ) -> AgentSessions:
     """The measurement of sessions that are played."""
+    return measured_of(play(sessions, **played), slos=slos, server_replies=server_replies)
+
+
+def measured_of(played: Played, *, slos: tuple[str, ...] = (), server_replies: bool = False) -> AgentSessions:
+    """The measurement of what was played."""
     load = {"model": "open", "rate": 10.0, "requests": 30}
     plan = Plan.model_validate({"load": load, "tokenizer": {"name": "cl100k_base"}, "slos": slos})
-    runs = play(sessions, **played).runs(server_replies=server_replies)
+    runs = played.runs(server_replies=server_replies)
     samples = samples_of(plan, runs.record)
     return agent_sessions(runs, samples, measure(plan, runs.record, samples).window)
 
@@ -73,6 +80,33 @@ def test_what_the_user_sees_is_of_visible_steps_alone() -> None:
     unseen = measured([(Step(), Step((0,), 0))] * 2)
     assert unseen.ttft_ms is None
     assert unseen.last_answer_ms is None
+
+
+def test_the_first_token_of_a_task_is_one_of_its_answer_and_not_of_the_reasoning_before_it() -> None:
+    """Reasoning is a token to the system, and nothing to the user: two events of it move the task's TTFT by their gaps."""
+    played = play([(Step(visible=True),)] * 2)
+    rows = []
+    for one in played.rows:
+        classes = [EventClass.REASONING] * 2 + [EventClass.CONTENT] * (TOKENS - 2)
+        events = [(at, kind) for (at, _), kind in zip(one["events"], classes, strict=True)]
+        rows.append({**one, "events": events, "first_answer": 2})
+    thought = replace(played, rows=tuple(rows))
+    plain, reasoned = measured_of(played).ttft_ms, measured_of(thought).ttft_ms
+    assert plain is not None
+    assert reasoned is not None
+    assert reasoned.mean == pytest.approx(plain.mean + 2 * GAP_MS)
+
+
+def test_steps_behind_the_end_of_the_load_are_not_said_to_follow_a_failure() -> None:
+    """A chain of five of which the load's end kept all but two: nothing failed, so nothing was skipped. With a failure in
+    another session only what waits for that counts."""
+    chain = tuple(Step(*(((at - 1,), at - 1) if at else ())) for at in range(5))
+    cut = play([chain], Faults(dropped=[(0, 2)]))
+    steps = measured_of(cut).steps
+    assert (steps.planned, steps.sent, steps.skipped, steps.unsent) == (5, 2, 0, 3)
+    failing = (chain[0], replace(chain[1], ok=False), *chain[2:])
+    both = measured_of(play([chain, failing], Faults(dropped=[(0, 2)]))).steps
+    assert (both.sent, both.skipped, both.unsent) == (4, 3, 3)
 
 
 def test_sessions_end_in_one_of_three_ways_and_steps_behind_a_failure_are_skipped() -> None:

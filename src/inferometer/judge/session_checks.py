@@ -58,13 +58,15 @@ def session_steps(plan: Plan, evidence: SessionEvidence) -> Check:
     in_time = due < _end_ns(plan, runs)
     missing = runs.ready & ~runs.sent & in_time & ~dead
     early = runs.sent & ~runs.ready & ~dead
+    cut = runs.ready & ~runs.sent & ~in_time
+    ended = ~runs.sent & (cut | runs.behind(cut))
     faults = int(missing.sum()) + int(early.sum()) + runs.twice
     facts: Facts = {
         "sessions": len(runs),
         "planned": len(runs.row),
         "sent": int(runs.sent.sum()),
-        "skipped": int((~runs.sent & ~runs.ready).sum()),
-        "ended": int((~runs.sent & runs.ready & ~in_time).sum()) or None,
+        "skipped": int(runs.skipped.sum()) or None,
+        "ended": int((ended & ~runs.skipped).sum()) or None,
         "missing": int(missing.sum()) or None,
         "unready": int(early.sum()) or None,
         "twice": runs.twice or None,

@@ -7,8 +7,8 @@
 | cut       | neither: the load ended before its last step                                |
 
 Figures of a session are those of finished ones, as latencies are those of successful requests. Their times begin when the
-session was due. With the user's eyes: `ttft_ms` is the wait for the first visible token of any step whose answer goes to the
-user, `last_answer_ms` for the end of the last of these answers.
+session was due. With the user's eyes: `ttft_ms` is the wait for the first content (no reasoning, no tool call) of a step whose
+answer goes to the user, `last_answer_ms` for the end of the last of these answers.
 
 The session is the unit of resampling: steps of one share its prompts, its luck and its place in time. So figures of a session
 are samples in the order of their starts (stats.py); those of steps count the steps of one session as one event
@@ -75,8 +75,8 @@ class TimeShares:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """Steps of the sessions that were begun. `skipped`: one that they waited for had not succeeded; `unsent`: the others
-    without an outcome, most of them due after the end of the load."""
+    """Steps of the sessions that were begun. `skipped`: left out, because a step that they waited for, directly or not, had
+    failed; `unsent`: the others without an outcome, most of them due after the end of the load, or behind one that was."""
 
     planned: int
     sent: int
@@ -257,11 +257,12 @@ class _Ended:
         return np.flatnonzero(self.finished[runs.run] & runs.graph.visible[runs.place])
 
     def first_visible_ms(self) -> Floats:
-        """From each finished session's start to the first token that its user would see; NaN: none, or not streamed."""
+        """From each finished session's start to the first answer content that its user would see, reasoning and tool calls left
+        aside; NaN: none, or not streamed."""
         entries = self._visible()
         sample = self._sample[entries]
         submitted = self._samples.record.t_submit.values[self._runs.row[entries]]
-        waited = self._since_start_ms(submitted, entries) + self._samples.ttft[sample]
+        waited = self._since_start_ms(submitted, entries) + self._samples.ttfo[sample]
         found = np.full(self._count, np.inf)
         np.fmin.at(found, self._runs.run[entries], waited)
         return np.where(np.isinf(found), np.nan, found)[self.finished]
@@ -288,7 +289,7 @@ def _prompt_tokens(samples: Samples) -> Floats:
 
 
 def _counts(runs: SessionRuns) -> StepCounts:
-    skipped = ~runs.sent & ~runs.ready
+    skipped = runs.skipped
     return StepCounts(
         planned=len(runs.row),
         sent=int(runs.sent.sum()),

@@ -237,6 +237,27 @@ class SessionRuns:
         known: Ints = np.where(self.waits & (last < 0), NONE, begun + delay)
         return known
 
+    def behind(self, these: Mask) -> Mask:
+        """Entries that wait, directly or not, for one of `these`."""
+        before, offsets = self.before
+        found = np.zeros(len(self.row), np.bool_)
+        if not these.any():
+            return found
+        concerned = np.zeros(len(self), np.bool_)
+        concerned[self.run[these]] = True
+        marked, own = these.tolist(), found.tolist()
+        for entry in np.flatnonzero(
+            concerned[self.run] & self.waits
+        ).tolist():  # a step stands behind what it waits for
+            waited = before[offsets[entry] : offsets[entry + 1]].tolist()
+            own[entry] = any(marked[one] or own[one] for one in waited)
+        return np.array(own, np.bool_)
+
+    @cached_property
+    def skipped(self) -> Mask:
+        """Entries that were not sent because a step before them had failed."""
+        return ~self.sent & self.behind(self.sent & ~self.ok)
+
     def where(self, entries: Mask) -> str | None:
         """The first of these entries in words; None: there is none."""
         found = np.flatnonzero(entries)

@@ -43,7 +43,8 @@ SESSIONS: dict[str, Wording] = {
             ("twice",): "Sent twice: {twice}.",
             **_WHERE,
             ("sent", "planned", "sessions"): "Sent: {sent} of the {planned} steps of {sessions} sessions.",
-            ("ended",): "Due after the end of the load: {ended}.",
+            ("skipped",): "Left out behind a step that failed: {skipped}.",
+            ("ended",): "Due after the end of the load, or behind a step that was: {ended}.",
         },
     ),
     "session_gaps": Wording(
