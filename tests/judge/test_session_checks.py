@@ -14,6 +14,7 @@ from inferometer.judge.session_checks import (
     SessionEvidence,
     session_cache,
     session_context,
+    session_ends,
     session_gaps,
     session_steps,
 )
@@ -225,3 +226,54 @@ def test_runs_without_sessions_are_none_of_these_checks_matter() -> None:
     plan = plan_of()
     verdict = judge(plan, measure(plan, record), record)
     assert {verdict.check(code).status for code in CODES} == {"na"}
+
+
+def chain(*gaps: float, failing: bool = False) -> tuple[Step, ...]:
+    """Steps one after the other, behind these times of thinking in ms. `failing`: the last one does."""
+    return tuple(
+        Step(
+            (at - 1,) if at else (),
+            at - 1 if at else None,
+            think=gap,
+            ok=not (failing and at == len(gaps) - 1),
+        )
+        for at, gap in enumerate(gaps)
+    )
+
+
+def test_sessions_that_did_not_finish_are_no_random_choice() -> None:
+    """One session in ten takes 5 s, and the load ends before any of them does; or the server breaks them all off. Finished ones
+    alone say nothing of that, and the same sessions carried out pass."""
+    short, long_ = chain(0, 50, 50), chain(0, 2_500, 2_500)
+    mixed = [long_ if at % 10 == 4 else short for at in range(60)]
+    whole = session_ends(evidence_of(play(mixed)))
+    assert (whole.status, whole.value) == ("pass", 0.0)
+    longs = [(at, 2) for at, one in enumerate(mixed) if one is long_]
+    cut = session_ends(evidence_of(play(mixed, Faults(dropped=longs))))
+    assert cut.status == "unsure"
+    assert cut.value is not None
+    assert cut.value > 5
+    assert (cut.facts["finished"], cut.facts["unfinished"]) == (54, 6)
+    broken = [chain(0, 2_500, 2_500, failing=True) if one is long_ else one for one in mixed]
+    assert session_ends(evidence_of(play(broken))).status == "unsure"
+
+
+def test_sessions_of_one_length_may_be_cut_at_any_step() -> None:
+    """However many: the estimate of sessions that last equally long is their duration."""
+    cut = [(at, at % 3) for at in range(0, 60, 4)]
+    found = session_ends(
+        evidence_of(play([chain(0, 50, 50)] * 60, Faults(dropped=[one for one in cut if one[1]])))
+    )
+    assert found.status == "pass"
+    assert found.value == pytest.approx(0.0, abs=1e-6)
+
+
+def test_without_a_finished_session_there_is_nothing_to_lengthen() -> None:
+    """Nor without sessions."""
+    assert (
+        session_ends(
+            evidence_of(play([chain(0, 5)] * 3, Faults(dropped=[(at, 1) for at in range(3)])))
+        ).status
+        == "na"
+    )
+    assert session_ends(SessionEvidence()).status == "na"

@@ -27,6 +27,7 @@ from inferometer.judge.session_checks import (
     SessionEvidence,
     session_cache,
     session_context,
+    session_ends,
     session_gaps,
     session_steps,
 )
@@ -159,6 +160,8 @@ CHECKS = (
                ("number",), LimitSource.ANY, ("4.2.3", "4.2.5"), of_instrument=True),
     CheckEntry("session_context", lambda run: session_context(run.sessions),
                ("number",), LimitSource.ANY, of_instrument=True),
+    CheckEntry("session_ends", lambda run: session_ends(run.sessions),
+               ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement, run.record),
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),

@@ -6,9 +6,10 @@ was declared.
 | `session_steps`   | the steps that have a row                  | those whose predecessors succeeded, before the load's end   |
 | `session_gaps`    | t_intended, t_taken and t_submit of a step | the ends of its predecessors in the record, and its delay   |
 | `session_context` | the CRC-32 of what a request sent          | the body put together anew (measure/sent_bodies.py)         |
+| `session_ends`    | the durations of sessions that finished    | those of all that were begun (measure/session_survival.py)  |
 | `session_cache`   | the cached tokens that the server reports  | what each step repeats, and the cache that was declared     |
 
-The first two and the last are about agent sessions; the third also about conversations of several turns.
+All are about agent sessions; the third also about conversations of several turns.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.judge.cache import CACHE_SHARE, WARM_SHARE
-from inferometer.judge.verdict import Check, Facts
+from inferometer.judge.verdict import Check, CheckStatus, Facts
 from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.sent_bodies import SentBodies
 from inferometer.measure.session_steps import SessionRuns
+from inferometer.measure.session_survival import survival
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 ROUNDING_NS = 4
 """What putting an instant of one clock on another, and back, may round it by."""
+BENT_SHARE = 0.05
+"""A figure that is off by more than a twentieth is another number."""
 END_NS = 1_000_000
 """A worker takes the load's end from its own clock and its own first request: so near to it a step may be left out or not."""
 
@@ -190,6 +194,27 @@ def _where(runs: SessionRuns | None, row: int | None) -> str | None:
         return None
     places = np.flatnonzero(runs.graph.index == row)
     return runs.graph.name(int(places[0])) if len(places) else None
+
+
+def session_ends(evidence: SessionEvidence) -> Check:
+    """Whether sessions that broke off, or that the end of the load cut short, would have lasted longer than the finished ones,
+    of which all figures of sessions are."""
+    runs = evidence.runs
+    if runs is None or not len(runs):
+        return Check("session_ends", "na", None, BENT_SHARE)
+    found = survival(runs)
+    if found is None:
+        status: CheckStatus = "pass" if runs.ok.all() else "na"
+        return Check("session_ends", status, None if status == "na" else 0.0, BENT_SHARE)
+    facts: Facts = {
+        "point": found.point,
+        "stated_ms": found.stated_ms,
+        "with_ms": found.ms,
+        "finished": found.finished,
+        "unfinished": found.unfinished,
+    }
+    status = "pass" if found.share <= BENT_SHARE else "unsure"
+    return Check("session_ends", status, found.share, BENT_SHARE, facts=facts)
 
 
 def session_cache(plan: Plan, evidence: SessionEvidence) -> Check:

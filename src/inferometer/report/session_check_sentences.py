@@ -16,6 +16,18 @@ _CACHE: Mapping[tuple[str, ...], str] = {
     ): "Tokens in whole blocks that sessions had computed before: {best}; found in the cache: {found}.",
 }
 _EMPTY = "Declare the cache as it is (--cache-state, --prefix-caching)."
+_UNFINISHED = (
+    "Let the sessions end: --requests instead of --duration, or a run many times as long as the longest session. For those "
+    "that broke off, see the failures."
+)
+_ENDS: Mapping[tuple[str, ...], str] = {
+    (
+        "point",
+        "stated_ms",
+        "with_ms",
+    ): "Most at its {point}: {stated_ms} ms of those that finished, {with_ms} ms or more with the others.",
+    ("finished", "unfinished"): "Finished: {finished}; not: {unfinished}.",
+}
 _COMPARED: Mapping[tuple[str, ...], str] = {
     ("compared", "continued"): "Compared: {compared} requests, {continued} of which repeat something.",
     ("unchecked", "why"): "Not compared: {unchecked} (by the texts that they repeat: {why}).",
@@ -92,6 +104,18 @@ SESSIONS: dict[str, Wording] = {
         },
         {"note": "Keep all texts (--keep-text all), or repeat recorded answers (--replies recorded)."},
         _COMPARED,
+    ),
+    "session_ends": Wording(
+        "Unfinished sessions",
+        "share",
+        {
+            "pass": "Sessions that did not finish do not change the duration of those that did by more than {limit}.",
+            "unsure": "Figures of sessions are of those that finished, and those that broke off or were cut short last longer: "
+            "with them the duration is {value} longer; {limit} is accepted.",
+            "na": "No recorded agent sessions were sent, or none finished.",
+        },
+        {"unsure": _UNFINISHED},
+        _ENDS,
     ),
     "session_cache": Wording(
         "Cache within sessions",
