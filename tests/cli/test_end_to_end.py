@@ -23,7 +23,7 @@ from inferometer.drive.progress_counters import Counters
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, RECORD
 from inferometer.journal.seal import read_table, streams
-from inferometer.plan.schema import LEAD_PER_SLOT
+from inferometer.plan.lead_in import LEAD_PER_SLOT
 
 CANARY = "sk-canary-7f3a9e41"
 ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()

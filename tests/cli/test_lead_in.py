@@ -21,8 +21,8 @@ from inferometer.measure.load import Span, Sweep, spans, within
 from inferometer.measure.record import Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.throughput import of_load, output_tok_s
+from inferometer.plan.lead_in import LEAD_PER_SLOT
 from inferometer.plan.parse import build
-from inferometer.plan.schema import LEAD_PER_SLOT
 from inferometer.run.evaluate import RunResult, recover
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose

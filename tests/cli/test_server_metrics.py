@@ -23,7 +23,8 @@ from inferometer.drive import probe as probing
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
-from inferometer.plan.schema import LEAD_PER_SLOT, Plan
+from inferometer.plan.lead_in import LEAD_PER_SLOT
+from inferometer.plan.schema import Plan
 from inferometer.run.scraping import in_our_terms, job_of
 from inferometer.telemetry.metrics.record import Scrape, read
 from inferometer.telemetry.metrics.series import collect

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, deal, slots_of
 from inferometer.drive.progress_counters import Company, Counters
 from inferometer.plan.arrivals import instants
-from inferometer.plan.schema import LEAD_PER_SLOT, Load
+from inferometer.plan.lead_in import LEAD_PER_SLOT
+from inferometer.plan.schema import Load
 
 
 def play(pacer: Pacer, service: list[int], *, late: int = 0, until: int = 1 << 60) -> list[tuple[int, Hit]]:

@@ -21,8 +21,9 @@ from inferometer.errors import PlanError, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
+from inferometer.plan.lead_in import LEAD_PER_SLOT
 from inferometer.plan.parse import build
-from inferometer.plan.schema import LEAD_PER_SLOT, Plan
+from inferometer.plan.schema import Plan
 from inferometer.plan.workload import StandardWorkload
 from inferometer.report.workload import page
 from inferometer.report.workload_listing import lines

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from inferometer.plan.schema import LEAD_PER_SLOT
+from inferometer.plan.lead_in import LEAD_PER_SLOT
 
 
 class Hit(NamedTuple):

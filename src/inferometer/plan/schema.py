@@ -19,6 +19,7 @@ from pydantic import (
 from inferometer.journal.kept_text import KeepText
 from inferometer.plan.declarations import Declared
 from inferometer.plan.host_telemetry import HostTelemetry
+from inferometer.plan.lead_in import LEAD_PER_SLOT
 from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256, Values
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.session_workload import SessionsWorkload
@@ -35,8 +36,6 @@ READABLE = (SCHEMA, VERSION_1)
 DEFAULT_CONCURRENCY = 16
 DEFAULT_REQUESTS = 1000
 DEFAULT_WARMUP = 100
-LEAD_PER_SLOT = 2
-"""Requests of a closed loop's lead-in for each slot: one that meets the burst of the start, and one behind it."""
 """Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
 SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
