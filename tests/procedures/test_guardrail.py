@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
+from procedures.driving import IDS
 from procedures.summaries import changed, stats, steady, summary
 
 from inferometer.documents.campaign import Conditions
@@ -53,8 +54,8 @@ NAMES = ("baseline", "input", "output", "full")
 SHARES = (25.0, 50.0, 75.0)
 
 
-def talk(plan: Plan | None = None) -> Plan:
-    return guardrail.workload(Setup(plan or Plan(), Tests()))
+def talk(plan: Plan = IDS) -> Plan:
+    return guardrail.workload(Setup(plan, Tests()))
 
 
 def bare() -> Plan:
@@ -66,7 +67,7 @@ def bare() -> Plan:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
     """Four configurations, three levels of 60 s each, and throughput with 64 in flight."""
     wanted = {"guardrail": {"concurrency": 64}}
-    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, bare(), 4.0, wanted)
+    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, bare(), 4.0, wanted, IDS)
 
 
 def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
@@ -245,7 +246,7 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
     """An engine without filters of answers: its rows are empty and say why, and the rest of the test goes on."""
     engine = replace(ENGINE, output_check_tokens=0)
     wanted = {"guardrail": {**SMALL, "configurations": ["output", "full"]}}
-    found = alone(tmp_path, "guardrail", engine, bare(), 4.0, wanted)
+    found = alone(tmp_path, "guardrail", engine, bare(), 4.0, wanted, IDS)
     (refused,) = [one for one in found.done if isinstance(one.outcome, Refused)]
     assert isinstance(refused.step, Switch)
     assert refused.step.state == "output"
@@ -303,7 +304,7 @@ def test_filters_that_cost_nothing_have_to_show_that_they_were_switched(ran: Alo
 def test_refusals_are_seen(tmp_path: Path) -> None:
     """A filter that refuses one benign request in four: the table counts them, the notes name the configurations."""
     wanted = {"guardrail": {**SMALL, "configurations": ["baseline", "input"]}}
-    found = alone(tmp_path, "guardrail", replace(ENGINE, refusal_share=0.25), bare(), 4.0, wanted)
+    found = alone(tmp_path, "guardrail", replace(ENGINE, refusal_share=0.25), bare(), 4.0, wanted, IDS)
     rows = {row["configuration"]: row["refused"] for row in found.rows("latency_50")}
     assert rows["Baseline"] == 0
     assert rows["Input Filter"] > 0
@@ -325,7 +326,7 @@ def test_checks_on_the_engine_cost_capacity(tmp_path: Path, fixed: int | None) -
         "guardrail": {**SMALL, "concurrency": fixed, "throughput_s": 120},
         "search": {"pilot_requests": 64},
     }
-    ran = alone(tmp_path, "guardrail", BUSY, bare(), 0.2, wanted)
+    ran = alone(tmp_path, "guardrail", BUSY, bare(), 0.2, wanted, IDS)
     tokens = ran.of("throughput", configuration="baseline").outcome.summary.metrics.output_tokens
     assert tokens is not None
     base = 10 * tokens.mean / 4  # ms of the engine for a request
@@ -363,7 +364,7 @@ def test_a_filter_that_costs_no_throughput_is_said_to_be_within_chance(tmp_path:
     engine = replace(BUSY, checks_on_engine=False, output_check_tokens=0)
     given = {**SMALL, "configurations": ["input"], "throughput_s": 40, "concurrency": None}
     wanted = {"guardrail": given, "search": {"pilot_requests": 32}}
-    ran = alone(tmp_path, "guardrail", engine, bare(), 0.2, wanted)
+    ran = alone(tmp_path, "guardrail", engine, bare(), 0.2, wanted, IDS)
     (found,) = [one for one in ran.results.values if one.name == "throughput_reduction_input"]
     assert found.value == pytest.approx(0, abs=1)
     assert found.note is not None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures import summaries
-from procedures.driving import Failing, Ran, Silent, carried_out
+from procedures.driving import IDS, Failing, Ran, Silent, carried_out
 from procedures.scripted import played
 from scipy import stats
 
@@ -267,14 +267,18 @@ def test_the_maximum_throughput_of_a_length_is_that_of_a_full_engine(tmp_path: P
     whole, cut_short = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut_short.mkdir()
-    ran = carried_out(whole, "long-context", engine=engine, tests={"long-context": sizes})
+    ran = carried_out(whole, "long-context", engine=engine, plan=IDS, tests={"long-context": sizes})
     (row,) = ran.rows("long-context", "maxima")
     assert not any("no maximum was looked for" in note for note in ran.test("long-context")["notes"])
     truth = 4 / (engine.step_base_ns / 1e9)
     assert row["max_output_tok_s"] == pytest.approx(truth, rel=0.05)
     assert row["concurrency"] >= 4
     cut = carried_out(
-        cut_short, "long-context", engine=engine, tests={"long-context": sizes | {"most_in_flight": 2}}
+        cut_short,
+        "long-context",
+        engine=engine,
+        plan=IDS,
+        tests={"long-context": sizes | {"most_in_flight": 2}},
     )
     (row,) = cut.rows("long-context", "maxima")
     assert row["max_output_tok_s"] is None
@@ -302,6 +306,6 @@ def test_a_system_that_is_another_at_the_end_leaves_the_test_undecided(
 
     stand = Drifting(Chosen("tiny-cpu", replace(LINEAR, jitter=0.02)), Silent())
     sizes = {"long-context": {"lengths": (1024, 2048, 4096), "output_tokens": 4}}
-    found = carried_out(tmp_path, "long-context", tests=sizes, stand=stand).test("long-context")
+    found = carried_out(tmp_path, "long-context", plan=IDS, tests=sizes, stand=stand).test("long-context")
     assert ("the system changed during the test" in " ".join(found["undecided"])) is drifts
     assert len(found["tables"][0]["rows"]) == 3
