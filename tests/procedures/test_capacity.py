@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from procedures.driving import Ran, carried_out
+from procedures.driving import IDS, Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
 
 from inferometer.documents.summary import Summary
@@ -16,7 +16,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import concurrency
 from inferometer.procedures.capacity import sought
-from inferometer.procedures.setup import Setup, workload_key
+from inferometer.procedures.setup import Setup, another_workload, workload_key
 from inferometer.procedures.step import KnownLimits, Run, runs
 from inferometer.server.engine.settings import Settings
 
@@ -203,6 +203,7 @@ def by_batch(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         tmp_path_factory.mktemp("batch"),
         "capacity",
         engine=engine,
+        plan=IDS,
         tests=parameters,
     )
 
@@ -229,7 +230,7 @@ def test_full_size_throughput_and_tokens_at_the_capacity_follow_from_the_engine(
 def test_full_size_the_cache_is_the_capacity_where_it_is_the_smaller(tmp_path: Path) -> None:
     """A request of 256 tokens in and 16 out fills 17 blocks; the cache has room for five, and the batch for many. A sixth waits
     for the next answer to end, a fifth of 800 ms."""
-    plan = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "256", "output_tokens": "16"}})
+    plan = another_workload(IDS, name="custom", input_tokens="256", output_tokens="16")
     engine = Settings(kv_blocks=5 * 17 + 10, step_base_ns=50 * MS)
     parameters = {"capacity": {"ttft_p99_ms": 200, "output_tokens": 16, "initial": 4, "maximum": 6}}
     ran = carried_out(tmp_path, "capacity", engine=engine, plan=plan, tests=parameters)

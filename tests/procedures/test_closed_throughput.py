@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from procedures.driving import Ran, carried_out
+from procedures.driving import IDS, Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
 
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.procedures.setup import Setup
+from inferometer.procedures.setup import Setup, another_workload
 from inferometer.server.engine.settings import Settings
 
 
@@ -108,9 +108,7 @@ PLACES, STEP_MS, ANSWER = 4, 100, 8
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    plan = Plan.model_validate(
-        {"workload": {"name": "custom", "input_tokens": "64", "output_tokens": str(ANSWER)}}
-    )
+    plan = another_workload(IDS, name="custom", input_tokens="64", output_tokens=str(ANSWER))
     parameters = {"loop": "closed", "min_concurrency": 1, "concurrency_step": 1, "max_concurrency": 12}
     return carried_out(
         tmp_path_factory.mktemp("closed"),

@@ -26,6 +26,7 @@ from inferometer.studies.stand import Virtual
 ENGINE = Settings(max_batch=8, step_base_ns=20_000_000, input_check_ns=5_000_000, output_check_tokens=16)
 PLAN = Plan.model_validate(
     {
+        "target": {"api": "completions"},  # prompts as ids: no time goes into words
         "workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"},
         "slos": ["ttft_p99<1s"],
     }
