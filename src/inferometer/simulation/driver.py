@@ -175,31 +175,28 @@ class Driver:
 
     def _next_instant(self) -> int:
         """The earliest of all that is known to come; never before now."""
-        flying = self._flying
+        flying, due = self._flying, self._pacer.next_due()
         while flying and flying[0].ended:
             flying.popleft()
-        deadline = flying[0].exchange.deadline if flying else None
-        due = self._pacer.next_due()
-        coming = (
+        earliest = self._next_pulse
+        for at in (
             self._engine.next_due(),
             None if due is None else due + self._reaction,
             self._held[0][0] if self._held else None,
             self._read_at,
-            deadline,
-            self._end(),
+            flying[0].exchange.deadline if flying else None,
+            self._end() if self._duration else None,
             self._drain_by,
-            self._next_pulse,
-        )
-        return max(self.now, min(at for at in coming if at is not None))
+        ):
+            if at is not None and at < earliest:
+                earliest = at
+        return earliest if earliest > self.now else self.now
 
     # The events, in their order.
 
     def _operate(self) -> None:
         engine, now = self._engine, self.now
-        while (due := engine.next_due()) is not None and due <= now:
-            emission = engine.advance(now)
-            if emission is None:
-                return
+        while (emission := engine.advance(now)) is not None:
             at = emission.at
             for generation, cached in emission.cached:
                 generation.cached = cached
