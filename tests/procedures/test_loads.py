@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from procedures.driving import Ran, Silent, carried_out
+from procedures.driving import IDS, Ran, Silent, carried_out
 from procedures.scripted import played
 from procedures.summaries import quantiles, stats, steady, summary
 
@@ -26,7 +26,7 @@ from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import base_table, bracketed_level, find_base
 from inferometer.procedures.search import Answer
-from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
+from inferometer.procedures.setup import Setup, another_workload, reseeded, variant, workload_key
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Step
 from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
@@ -35,7 +35,7 @@ from inferometer.studies.campaign import carry_out
 from inferometer.studies.stand import Virtual
 
 ENGINE = Settings(max_batch=8, step_base_ns=20_000_000)
-PLAN = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"}})
+PLAN = another_workload(IDS, name="custom", input_tokens="64", output_tokens="50")
 NAMES = ("tradeoff", "itl")
 
 

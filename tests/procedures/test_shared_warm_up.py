@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from procedures.driving import Ran, Silent, carried_out
+from procedures.driving import IDS, Ran, Silent, carried_out
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -39,7 +39,9 @@ class Restarting(Virtual):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Three quick tests, the last of which switches the system."""
-    return carried_out(tmp_path_factory.mktemp("shared"), *NAMES, engine=ENGINE, tests=SMALL, quick=True)
+    return carried_out(
+        tmp_path_factory.mktemp("shared"), *NAMES, engine=ENGINE, plan=IDS, tests=SMALL, quick=True
+    )
 
 
 def warm_ups(ran: Ran) -> list[str]:
@@ -79,13 +81,15 @@ def test_no_other_run_has_a_warm_up(shared: Ran) -> None:
 def test_a_system_that_may_have_been_restarted_is_warmed_up_again(tmp_path: Path) -> None:
     """Back in a state by a command is not known to be warm."""
     stand = Restarting(Chosen("tiny-cpu", ENGINE), Silent())
-    found = warm_ups(carried_out(tmp_path, "ttft", "guardrail", tests=SMALL, quick=True, stand=stand))
+    found = warm_ups(
+        carried_out(tmp_path, "ttft", "guardrail", plan=IDS, tests=SMALL, quick=True, stand=stand)
+    )
     assert len(found) == len(set(found)) == 3
 
 
 def test_a_campaign_at_full_size_warms_up_in_each_test(tmp_path: Path) -> None:
     """Its tests stand for themselves."""
-    ran = carried_out(tmp_path, "ttft", "long-context", engine=ENGINE, tests=SMALL)
+    ran = carried_out(tmp_path, "ttft", "long-context", engine=ENGINE, plan=IDS, tests=SMALL)
     assert len(set(warm_ups(ran))) == 2
 
 
