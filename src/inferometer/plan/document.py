@@ -47,9 +47,19 @@ class Document:
 
     name: str
     values: Values = field(default_factory=dict)
-    lines: dict[Key, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     readable: bool = True
+    noted: dict[Key, int] = field(default_factory=dict)
+    unwalked: str | None = None
+    """JSON whose lines nobody has asked for yet: to find them takes ten times as long as to read it."""
+
+    @property
+    def lines(self) -> dict[Key, int]:
+        """The line of each key and list item; of JSON that YAML 1.1 cannot read, of those before that place."""
+        if self.unwalked is not None:
+            text, self.unwalked = self.unwalked, None
+            _lined(text, self)
+        return self.noted
 
     def refuse(self, message: str, line: int | None = None, *, fatal: bool = True) -> None:
         """Note a problem, at a line if it has one. After a fatal one the values are not to be trusted."""
@@ -87,7 +97,9 @@ def parse(text: str, document: Document) -> None:
         values = _yaml(text, document)
     else:
         values = _checked(exact, document)
-        if document.readable and not _lined(text, document):
+        if document.readable and not twice:
+            document.unwalked = text
+        elif document.readable and not _lined(text, document):
             # JSON that YAML 1.1 cannot read has no lines, but its values are sure, unless a key was given twice.
             for key in twice:
                 document.refuse(f"{key} occurs twice in one mapping", fatal=False)
