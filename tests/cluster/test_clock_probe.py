@@ -172,7 +172,7 @@ def test_a_prober_goes_on_until_it_is_closed_and_notices_silence() -> None:
         assert eventually(three)
         assert len({probe.host_ns for probe in taken}) == len(taken)
         one.close()
-        assert eventually(lambda: prober.silent_s > 2.0)
+        assert eventually(lambda: prober.silent_s(time.monotonic_ns()) > 2.0)
         prober.taken()
         time.sleep(0.3)  # in which several bursts would have been answered
         assert prober.taken() == []

@@ -10,6 +10,7 @@ import pytest
 from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Check
 from inferometer.measure.load_hosts import HostClock, LoadHost
+from inferometer.measure.record import Death
 from inferometer.report import checks as worded
 from inferometer.telemetry.host import environment
 
@@ -148,3 +149,17 @@ def test_a_clock_that_was_not_compared_to_the_end_is_not_trusted(run: Any) -> No
         check = found(run, hosts(CLOCK, clock(uncompared_s=blind_s)))["host_clocks"]
         assert check.status == status
         assert ("host-2" in worded.sentence(check)) == (status == "fail")
+
+
+def test_the_host_of_a_worker_that_died_is_named(run: Any) -> None:
+    """Law: whose disk was full, or who was killed, is said by the host's name; of one machine no host is."""
+    death = Death(1, 1, 120, 3, 0.5, 1, shortage="disk")
+    alone = judge(*run(more={"deaths": [death]})).check("workers_alive")
+    assert "load host" not in worded.sentence(alone)
+    several = judge(*run(more={"deaths": [death], "hosts": hosts(CLOCK, CLOCK, CLOCK)})).check(
+        "workers_alive"
+    )
+    said = worded.sentence(several)
+    assert several.facts["on_hosts"] == ["host-2"]
+    assert "host-2" in said
+    assert "the disk is full" in said

@@ -177,7 +177,7 @@ def test_a_death_is_told_with_worker_share_and_losses() -> None:
     """Which worker, of how many; how many of how many requests were its; how many are kept and how many lost."""
     facts = {"dead": [1], "exit_codes": [-9], "workers": 2, "load_share": 0.5, "kept": 30, "lost": 170}
     known = checks.sentence(check("workers_alive", "fail", facts=facts | {"theirs": 200, "total": 400}))
-    assert "Died: 1 of 2 workers" in known
+    assert "Died: number 1 of 2 workers" in known
     assert "200 of 400 requests: 30 are on record, 170 are lost" in known
     least = checks.sentence(check("workers_alive", "fail", facts=facts | {"at_least": True}))
     assert "170 or more are lost" in least

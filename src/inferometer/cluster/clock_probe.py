@@ -332,10 +332,9 @@ class ClockProber:
         self._thread = threading.Thread(target=self._run, name="clock-prober", daemon=True)
         self._thread.start()
 
-    @property
-    def silent_s(self) -> float:
+    def silent_s(self, now_ns: int) -> float:
         """How long no answer has come, since the start at most."""
-        return (time.monotonic_ns() - self._asker.heard_ns) / 1e9
+        return (now_ns - self._asker.heard_ns) / 1e9
 
     def taken(self) -> list[ClockProbe]:
         """The probes since the last call, one a burst at most."""

@@ -10,6 +10,7 @@ A lost host is so many lost workers: the others go on, and the run says so. What
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ from inferometer.cluster.messages import (
     FromHost,
     Gathered,
     HostDone,
+    HostLog,
     HostReady,
     Kept,
     Live,
@@ -120,6 +122,7 @@ class HostPool:
         """Give each host the requests of its workers and their jobs, and wait until all stand ready. Raises PeerError for a
         host that is lost before, InstrumentError or MachineError for a worker that does not start."""
         self._compared()
+        self._check_still_there()
         schedule = Schedule(self._folder.schedule)
         for member, mine in zip(self.members, self._by_host(jobs), strict=True):
             self._check_still_there()
@@ -301,13 +304,9 @@ class HostPool:
                 member.trips[message.behind] = message.trips
                 member.slowdowns[message.behind] = message.slowdowns
             case WorkerGone() if self._own(member, message.worker):
-                self.outcome.dead.setdefault(
-                    message.worker,
-                    Death(
-                        message.worker, message.phase, message.sent, message.exit_code,
-                        message.reason and f"{member.name}: {message.reason}", message.shortage,
-                    ),
-                )  # fmt: skip
+                self._died(member, message)
+            case HostLog() if message.run == self._run:
+                self._log(member, message.text)
             case StreamPart() if message.run == self._run and self._own(member, number_of(message.name)):
                 self._fetched.add(member.number, message)
             case StreamPart() | WorkerGone():
@@ -317,6 +316,19 @@ class HostPool:
                     self._fetched.complete(member.number)
             case Refused():
                 self._refused(member, message)
+
+    def _died(self, member: Member, gone: WorkerGone) -> None:
+        """A worker of a host has died, or more is known of one that has."""
+        reason = gone.reason and f"{member.name}: {gone.reason}"
+        death = Death(gone.worker, gone.phase, gone.sent, gone.exit_code, reason, gone.shortage)
+        known = self.outcome.dead.setdefault(gone.worker, death)
+        known.exit_code = gone.exit_code if known.exit_code is None else known.exit_code
+        known.reason, known.shortage = known.reason or reason, known.shortage or gone.shortage
+
+    def _log(self, member: Member, text: str) -> None:
+        """What the workers of a host said stands in the run's log, each line with the host's name."""
+        with contextlib.suppress(OSError), self._folder.log.open("a", encoding="utf-8") as log:
+            log.writelines(f"{member.name}: {line}\n" for line in text.splitlines())
 
     def _own(self, member: Member, worker: int | None) -> bool:
         """Whether a worker of this number is one of a host's."""

@@ -34,6 +34,7 @@ from inferometer.cluster.messages import (
     Gathered,
     HostDone,
     HostReady,
+    HostLog,
     Kept,
     Leave,
     Live,
@@ -65,6 +66,8 @@ HANDSHAKES, HANDSHAKE_S = 10, 2.0
 NAME = "host"
 """In the folder of a run: what the host was called in it."""
 LAST_PROBE_S = 2.5
+LOG_BYTES = 1 << 16
+"""Of the end of a log that is handed over."""
 """A burst of probes begins each second, and takes less than another one."""
 SILENT_S = 3.0
 """Neither a word nor an answer about clocks for so long while there is something to send: the conductor is gone, or the way to
@@ -83,7 +86,7 @@ class _Run:
     server: Address | None = None
     files: dict[str, ReceivedFile] = field(default_factory=dict)
     start_ns: int = 0
-    told_dead: set[int] = field(default_factory=set)
+    told_dead: dict[int, WorkerGone] = field(default_factory=dict)
     ended: bool = False
 
     @property
@@ -118,7 +121,7 @@ class LoadHost:
                         return
                     self._do(message)
                 self._say_live()
-                self._check_silence()
+                self.check_silence(time.monotonic_ns())
         except (InferometerError, OSError, MemoryError) as cause:
             if not isinstance(cause, LinkLost):
                 with contextlib.suppress(LinkLost):
@@ -197,7 +200,7 @@ class LoadHost:
             try:
                 self._listen(run)
                 self._say_live(always=True)
-                self._check_silence()
+                self.check_silence(time.monotonic_ns())
             except LinkLost as cause:
                 lost = cause
                 run.pool.stop(0)
@@ -268,17 +271,16 @@ class LoadHost:
         if run is None:
             return
         for number, death in list(run.pool.outcome.dead.items()):
-            if number not in run.told_dead:
-                run.told_dead.add(number)
-                self._link.send(
-                    WorkerGone(number, death.phase, death.sent, death.exit_code, death.reason, death.shortage)
-                )
+            gone = WorkerGone(number, death.phase, death.sent, death.exit_code, death.reason, death.shortage)
+            if run.told_dead.get(number) != gone:  # its exit code may be known later than its death
+                run.told_dead[number] = gone
+                self._link.send(gone)
 
-    def _check_silence(self) -> None:
-        silent_s = (time.monotonic_ns() - self._heard_ns) / 1e9
-        sends = self._run is not None and self._run.start_ns and not self._run.ended
-        patience_s = SILENT_S if sends else SILENT_BEFORE_S
-        if silent_s > patience_s and self._prober.silent_s > patience_s:
+    def check_silence(self, now_ns: int) -> None:
+        """Raises LinkLost where nothing has come from the conductor for too long, neither words nor answers about clocks."""
+        silent_s = (now_ns - self._heard_ns) / 1e9
+        sends = self._run is not None and bool(self._run.start_ns) and not self._run.ended
+        if min(silent_s, self._prober.silent_s(now_ns)) > silence_s(sends=sends):
             raise LinkLost(f"the conductor has said nothing for {silent_s:.0f} s")
 
     def _send_streams(self, message: SendStreams) -> None:
@@ -297,6 +299,7 @@ class LoadHost:
                     self._send_stream(message.run, path, message.have.get(path.name, 0))
         self._link.send(StreamsSent(message.run, message.final))
 
+            self._send_log()
     def _compare_once_more(self) -> None:
         """So that the clock is known after the load, too; or the way for comparisons is blocked."""
         asked_ns = time.monotonic_ns()
@@ -308,6 +311,15 @@ class LoadHost:
             time.sleep(0.05)
 
     def _send_stream(self, run: str, path: Path, at: int) -> None:
+    def _send_log(self) -> None:
+        """What the workers said, which goes with the folder."""
+        if self._run is None:
+            return
+        with contextlib.suppress(OSError):
+            said = (self._run.folder / "log.txt").read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+            if said:
+                self._link.send(HostLog(self._run.ident, said))
+
         with path.open("rb") as source:
             source.seek(at)
             while data := source.read(PART_BYTES):
@@ -335,6 +347,11 @@ def _certificate(run: Begin) -> CertificateLookup:
 def _trips(server: Address) -> HostTrips:
     times = np.array(measured(server, HANDSHAKES, HANDSHAKE_S, HANDSHAKE_S).times_ns, np.float64) / NS_PER_MS
     if not len(times):
+def silence_s(*, sends: bool) -> float:
+    """For how long a conductor may be silent: for less where workers may send."""
+    return SILENT_S if sends else SILENT_BEFORE_S
+
+
         return HostTrips(0, None, None)
     return HostTrips(len(times), float(times.min()), float(np.median(times)))
 

@@ -65,7 +65,7 @@ class HostDone(msgspec.Struct, frozen=True, tag="host-done"):
 
 
 class WorkerGone(msgspec.Struct, frozen=True, tag="worker-gone"):
-    """A worker of this host has died: see worker_pool.Death."""
+    """A worker of this host has died: see worker_pool.Death. Said again once more is known of it."""
 
     worker: int
     phase: int
@@ -73,6 +73,13 @@ class WorkerGone(msgspec.Struct, frozen=True, tag="worker-gone"):
     exit_code: int | None
     reason: str | None
     shortage: str | None
+
+
+class HostLog(msgspec.Struct, frozen=True, tag="host-log"):
+    """The end of what the workers of a run wrote to the log of their host, once they have ended."""
+
+    run: str
+    text: str
 
 
 class Live(msgspec.Struct, frozen=True, tag="live"):
@@ -115,6 +122,7 @@ FromHost = (
     Hello
     | HostReady
     | HostDone
+    | HostLog
     | WorkerGone
     | Live
     | Surroundings

@@ -511,7 +511,7 @@ def workers_alive(measurement: Measurement, record: Record) -> Check:
         return Check("workers_alive", "pass", share, 0.0)
     theirs = [loss.requests for loss in dead if loss.requests is not None]
     exact = len(theirs) == len(dead) and not record.interrupted
-    facts = {
+    facts: Facts = {
         "dead": [loss.worker for loss in dead],
         "exit_codes": [loss.exit_code for loss in dead if loss.exit_code is not None],
         "shortages": sorted({loss.shortage for loss in dead if loss.shortage is not None}),
@@ -520,6 +520,9 @@ def workers_alive(measurement: Measurement, record: Record) -> Check:
         "kept": sum(loss.kept for loss in dead),
         "lost": seen.unaccounted,
     } | ({"theirs": sum(theirs), "total": total} if exact else {"at_least": True})
+    numbers = np.array(facts["dead"], np.int64)
+    if names := [host.name for host in record.hosts if host.of(numbers).any()]:
+        facts["on_hosts"] = names
     return Check("workers_alive", "fail", share, 0.0, facts=facts)
 
 

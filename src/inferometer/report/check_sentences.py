@@ -505,7 +505,8 @@ CHECKS: dict[str, Wording] = {
             "writes nothing there."
         },
         {
-            ("dead", "workers"): "Died: {dead} of {workers} workers, counted from 0.",
+            ("dead", "workers"): "Died: number {dead} of {workers} workers, counted from 0.",
+            ("on_hosts",): "On the load host: {on_hosts}.",
             ("exit_codes",): "Exit codes (below 0: killed by that signal): {exit_codes}.",
             ("shortages",): "Reason: {shortages}.",
             (
