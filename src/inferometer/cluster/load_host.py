@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,8 @@ from inferometer.cluster.messages import (
     FilePart,
     Gathered,
     HostDone,
-    HostReady,
     HostLog,
+    HostReady,
     Kept,
     Leave,
     Live,
@@ -65,9 +66,9 @@ LIVE_S = 1.0
 HANDSHAKES, HANDSHAKE_S = 10, 2.0
 NAME = "host"
 """In the folder of a run: what the host was called in it."""
-LAST_PROBE_S = 2.5
 LOG_BYTES = 1 << 16
 """Of the end of a log that is handed over."""
+LAST_PROBE_S = 2.5
 """A burst of probes begins each second, and takes less than another one."""
 SILENT_S = 3.0
 """Neither a word nor an answer about clocks for so long while there is something to send: the conductor is gone, or the way to
@@ -78,11 +79,13 @@ SILENT_BEFORE_S = 30.0
 
 @dataclass(slots=True)
 class _Run:
-    """One run at this host. `start_ns`: of the phase that runs, or ran last."""
+    """One run at this host. `hold`: on its journal, so that no other load host here takes what it holds for left behind.
+    `start_ns`: of the phase that runs, or ran last."""
 
     folder: Path
     pool: WorkerPool
     certificate: CertificateLookup
+    hold: contextlib.ExitStack
     server: Address | None = None
     files: dict[str, ReceivedFile] = field(default_factory=dict)
     start_ns: int = 0
@@ -129,6 +132,7 @@ class LoadHost:
             raise
         finally:
             self._end_run()
+            self._release()
             self._link.close()
 
     def _do(self, message: ToHost) -> None:
@@ -154,11 +158,13 @@ class LoadHost:
 
     def _begin(self, message: Begin) -> None:
         self._end_run()
-        folder = self._root / str(message.first) / Path(message.run).name
-        (folder / "journal").mkdir(parents=True)
+        self._release()
+        folder = new_folder(self._root, message.first, message.run)
+        held = contextlib.ExitStack()
+        held.enter_context(hold.joined(folder / "journal"))
         (folder / NAME).write_text(self._name, encoding="utf-8")
         pool = WorkerPool(message.workers, folder / "log.txt", first=message.first)
-        self._run = _Run(folder, pool, _certificate(message))
+        self._run = _Run(folder, pool, _certificate(message), held)
         self._note(f"{message.run}: {message.workers} workers")
 
     def _file(self, message: FilePart) -> None:
@@ -245,6 +251,11 @@ class LoadHost:
             run.ended = True
             run.pool.__exit__(None, None, None)
 
+    def _release(self) -> None:
+        """What is left of the run here may be handed over by whoever comes next."""
+        if self._run is not None:
+            self._run.hold.close()
+
     def _started(self) -> _Run:
         if self._run is None or self._run.ended:
             raise PeerError("the conductor gives orders for a run that it has not begun")
@@ -288,6 +299,7 @@ class LoadHost:
         if message.final:
             self._end_run()
             self._say_dead()
+            self._send_log()
             if self._run is not None and self._run.server is not None:
                 self._link.send(Surroundings(True, _trips(self._run.server), slowdowns.read()))
             self._compare_once_more()
@@ -299,7 +311,15 @@ class LoadHost:
                     self._send_stream(message.run, path, message.have.get(path.name, 0))
         self._link.send(StreamsSent(message.run, message.final))
 
-            self._send_log()
+    def _send_log(self) -> None:
+        """What the workers said, which goes with the folder."""
+        if self._run is None:
+            return
+        with contextlib.suppress(OSError):
+            said = (self._run.folder / "log.txt").read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+            if said:
+                self._link.send(HostLog(self._run.ident, said))
+
     def _compare_once_more(self) -> None:
         """So that the clock is known after the load, too; or the way for comparisons is blocked."""
         asked_ns = time.monotonic_ns()
@@ -311,15 +331,6 @@ class LoadHost:
             time.sleep(0.05)
 
     def _send_stream(self, run: str, path: Path, at: int) -> None:
-    def _send_log(self) -> None:
-        """What the workers said, which goes with the folder."""
-        if self._run is None:
-            return
-        with contextlib.suppress(OSError):
-            said = (self._run.folder / "log.txt").read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
-            if said:
-                self._link.send(HostLog(self._run.ident, said))
-
         with path.open("rb") as source:
             source.seek(at)
             while data := source.read(PART_BYTES):
@@ -336,6 +347,11 @@ class LoadHost:
         return [path for path in folders_of(self._root, run) if name_in(path) in (None, self._name)]
 
 
+def silence_s(*, sends: bool) -> float:
+    """For how long a conductor may be silent: for less where workers may send."""
+    return SILENT_S if sends else SILENT_BEFORE_S
+
+
 def _certificate(run: Begin) -> CertificateLookup:
     """What a run cites of this machine's calibration."""
     machine, where = certificates.machine_of(environment()), certificates.folder(os.environ)
@@ -347,13 +363,19 @@ def _certificate(run: Begin) -> CertificateLookup:
 def _trips(server: Address) -> HostTrips:
     times = np.array(measured(server, HANDSHAKES, HANDSHAKE_S, HANDSHAKE_S).times_ns, np.float64) / NS_PER_MS
     if not len(times):
-def silence_s(*, sends: bool) -> float:
-    """For how long a conductor may be silent: for less where workers may send."""
-    return SILENT_S if sends else SILENT_BEFORE_S
-
-
         return HostTrips(0, None, None)
     return HostTrips(len(times), float(times.min()), float(np.median(times)))
+
+
+def new_folder(root: Path, first: int, run: str) -> Path:
+    """A folder for what the workers from `first` on write of a run. Runs of two conductors that began within one second have
+    one name, and their load hosts may share the root: each has a folder of its own."""
+    for at in count(1):
+        folder = root / (str(first) if at == 1 else f"{first}.{at}") / Path(run).name
+        with contextlib.suppress(FileExistsError):
+            (folder / "journal").mkdir(parents=True)
+            return folder
+    raise AssertionError("the numbers do not end")
 
 
 def folders_of(root: Path, run: str) -> list[Path]:
