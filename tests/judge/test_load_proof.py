@@ -23,6 +23,7 @@ from inferometer.simulation.engine import choose
 
 MS = 1_000_000
 N, WARM, RATE = 1200, 100, 50.0
+NONE = np.zeros(WARM + N, np.int64)
 
 
 def found(run: Any, **changes: Any) -> Check:
@@ -157,3 +158,26 @@ def test_whole_runs_are_proved(flags: dict[str, object], tmp_path: Path) -> None
     check = next(one for one in result.summary.verdict.checks if one.code == "load_exact")
     assert check.status == "pass", check
     assert check.facts["planned"] == check.facts["arrivals"] > 30
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"load": {"model": "closed", "rate": None, "concurrency": 8}},
+        {"load": {"model": "closed", "rate": None, "concurrency": 8, "requests": None, "duration_s": 20.0}},
+    ],
+    ids=["by count", "by time"],
+)
+def test_a_request_that_is_on_record_twice_fails_a_closed_loop(run: Any, plan: dict[str, Any]) -> None:
+    """Law: whatever fixes no instants, each request is sent once in a cycle; in the next one it may be sent again."""
+    assert found(run, plan=plan).status == "na"
+    check = found(run, plan=plan, index=nth(-1, 600))
+    assert (check.status, check.value, check.facts["of"]) == ("fail", 1, "twice")
+    assert "on record more than once" in checks.sentence(check)
+    assert found(run, plan=plan, index=nth(-1, 600), cycle=nth(1, 600)(NONE)).status == "na"
+
+
+def test_a_later_turn_that_is_on_record_twice_is_an_arrival_too_many(run: Any) -> None:
+    """Law: in open loop the later turns of conversations have no instants of their own, and are sent once all the same."""
+    turns = {"turn": nth(1, 600, 601)(NONE), "plan": {"load": {"requests": N - 2}}}
+    assert found(run, **turns, index=nth(-1, 601)).facts["added"] == found(run, **turns).facts["added"] + 1

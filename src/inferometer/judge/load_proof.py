@@ -23,6 +23,8 @@ So the process that the server met is the plan's, each arrival displaced by its 
 | conversations  | of their first turns; by count, those of the conversations that the number of turns reaches            |
 | trace          | the trace's, as they were written when it was surveyed; how many are due is known from the survey      |
 | users, closed  | none: a request waits for an answer, so `users_held` and `concurrency_held` judge these                |
+
+Whatever the load, no request is sent twice: one that is on record twice fails the check in any loop.
 """
 
 from __future__ import annotations
@@ -41,17 +43,19 @@ ROUNDING_NS = 4
 
 
 def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
-    """Arrivals that are missing, added, moved or early; none may be. `na` where the plan fixes no instants.
+    """Arrivals that are missing, added, moved or early; none may be. Where the plan fixes no instants, requests that are on
+    record twice; `na` without any.
 
     What died with a worker is left to `workers_alive`, and what a person's stop kept from being sent to `interrupted`.
     """
     rows = np.flatnonzero(record.measured & (record.turn == 0))
     if plan.load.model != "open" or not len(rows):
-        return Check("load_exact", "na", None, 0.0)
+        return _no_instants(record)
     due = record.due_ns[rows]
     if not due.valid.all():  # a record of an earlier version
         return Check("load_exact", "na", None, 0.0, facts={"of": "unrecorded"})
     missing, added, planned = _compared(plan, measurement, record, due.values)
+    added += _twice(record, record.measured & (record.turn > 0))
     if record.interrupted:
         missing = 0
     missing = max(0, missing - measurement.requests.unaccounted)
@@ -72,6 +76,20 @@ def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
         "overtaken": _overtaken(record, rows, due.values),
     }
     return Check("load_exact", "fail" if faults else "pass", float(faults), 0.0, facts=facts)
+
+
+def _no_instants(record: Record) -> Check:
+    if twice := _twice(record, record.measured):
+        facts = {"of": "twice", "requests": int(record.measured.sum())}
+        return Check("load_exact", "fail", float(twice), 0.0, facts=facts)
+    return Check("load_exact", "na", None, 0.0)
+
+
+def _twice(record: Record, of: Mask) -> int:
+    """How many of these requests are on record once more: each has its row of the schedule, and the cycle of its sending."""
+    index, cycle = record.index[of], record.cycle[of]
+    order = np.lexsort((cycle, index))
+    return int(((np.diff(index[order]) == 0) & (np.diff(cycle[order]) == 0)).sum())
 
 
 def _moved(record: Record, rows: Ints, due: Ints) -> int:

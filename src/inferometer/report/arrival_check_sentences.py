@@ -95,6 +95,16 @@ ARRIVALS: dict[str, Wording] = {
         "number",
         {"na": "This record is of an earlier version, which did not keep the instants of the schedule."},
     ),
+    "load_exact:twice": Wording(
+        "Load as planned",
+        "number",
+        {
+            "fail": "{value} requests are on record more than once ({limit} may): the server received another load than the "
+            "plan specifies, or answers were counted twice.",
+        },
+        {"fail": "Keep the run folder and report it: each request of a plan is sent once."},
+        {("requests",): "On record: {requests} requests."},
+    ),
     "arrival_rate": Wording(
         "Arrival rate",
         "number",
