@@ -8,6 +8,7 @@
 | lies.py     | usage, lengths and finish reasons that are wrong, truncation, tokenizers, caches          |
 | unseen.py   | tokens that are counted and show nothing, before the first text or after the last         |
 | samples.py  | too few samples, outliers, two defects at once                                            |
+| hosts.py    | load hosts: late, dead, of unknown clocks, with shares lost or sent twice; lies to one     |
 | replicas.py | replicas of different speed behind kept connections                                       |
 | gates.py    | regressions that `compare` has to see                                                     |
 | clean.py    | nothing                                                                                   |
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
-from benchmarks.trial import client, delivery, gates, lies, load, replicas, samples, unseen
+from benchmarks.trial import client, delivery, gates, hosts, lies, load, replicas, samples, unseen
 from benchmarks.trial.clean import cleans
 from benchmarks.trial.defects import Defect, Found
 
@@ -32,7 +33,7 @@ CLEAN_SHARE = 0.01
 
 def defects() -> Iterator[Defect]:
     """All that are planted."""
-    for part in (lies, unseen, client, load, delivery, samples, replicas, gates):
+    for part in (lies, unseen, client, hosts, load, delivery, samples, replicas, gates):
         yield from part.defects()
 
 

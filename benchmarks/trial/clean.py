@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.trial.defects import random_of
+from benchmarks.trial.hosts import agreeing
 from benchmarks.trial.lies import OWN, cached
 from benchmarks.trial.playing import Scene
 from benchmarks.trial.records import Recorded, judged, truthful
@@ -104,6 +105,18 @@ def _declared() -> Iterator[Clean]:
             )
 
 
+def _hosts() -> Iterator[Clean]:
+    """Loads that several hosts sent, each by a clock of its own: known to within its bound, and of another rate."""
+    for number, (hosts, ppm) in enumerate(((2, 0.0), (4, 20.0), (8, -80.0), (16, 180.0))):
+        for loop, scene in (("open", Scene()), ("closed", Scene(rate=None, slots=16))):
+            yield recorded(
+                f"{hosts} load hosts, {ppm:g} ppm, {loop} loop",
+                replace(scene, seed=3_000 + number, requests=1_200),
+                lambda run, hosts=hosts, ppm=ppm: agreeing(hosts, ppm)(run, random_of("clean")),  # type: ignore[misc]
+                quick=hosts == 4,
+            )
+
+
 OPEN_OUTPUT = ("output_check_tokens=0",)
 
 
@@ -156,4 +169,5 @@ def cleans() -> Iterator[Clean]:
     """All of them."""
     yield from _records()
     yield from _declared()
+    yield from _hosts()
     yield from _simulations()
