@@ -196,3 +196,43 @@ def test_what_tasks_do_not_go_with_is_refused(flags: list[str], words: str, tmp_
     code, _, stderr = finish("run", "--url", "http://127.0.0.1:1", "--tasks", file, "--requests", "5", *flags)
     assert code == 2
     assert words in " ".join(stderr.split())
+
+
+def thinking(*parts: tuple[str, str]) -> list[bytes]:
+    """Chat events of a stream whose parts have these fields: `reasoning_content`, `content`, or `arguments` of a tool call."""
+    events = tokens(*(text for _, text in parts))
+    for at, (kind, text) in enumerate(parts):
+        call = {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}
+        delta = call if kind == "arguments" else {kind: text}
+        choice = {"index": 0, "delta": delta, "finish_reason": None}
+        events[1 + at] = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+    return events
+
+
+@pytest.mark.parametrize("aside", ["reasoning_content", "arguments"])
+def test_what_a_user_does_not_see_decides_no_task(tmp_path: Path, aside: str) -> None:
+    """Law: a criterion is held to the answer's content. Thinking of the right word, or passing it to a tool, is none; and an
+    answer whose content is right succeeds whatever stands beside it."""
+    rows = [
+        {"task": "thought", "input": "guess", "criterion": {"regex": "Paris"}},
+        {"task": "said", "input": "say", "criterion": {"exact": "Paris"}},
+    ]
+
+    def answer(seen: Seen) -> Script:
+        if seen.method == "GET":
+            return Script(MODELS)
+        body = json.loads(seen.body)
+        if not body["stream"]:
+            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
+        said = "Paris" if body["messages"][-1]["content"] == "say" else "Rome"
+        return Script(chunked(*thinking((aside, "is it "), (aside, "Paris"), ("content", said))))
+
+    with scripted(answer, limit=100) as peer:
+        _, stdout, _ = run(
+            "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
+            written(tmp_path / "tasks.jsonl", rows), "--rate", "40", "--requests", "10", "--warmup", "0", "--json", "--no-server-metrics", "--timeout", "20",
+            out=tmp_path / "runs",
+        )  # fmt: skip
+    judged = tasks.read(only(tmp_path / "runs") / "tasks.arrow").to_pylist()
+    assert {(one["task"], one["state"]) for one in judged} == {("thought", "failed"), ("said", "passed")}
+    assert json.loads(stdout)["tasks"]["all"]["success"] == 0.5

@@ -79,6 +79,17 @@ def test_what_cannot_be_known_is_counted_by_its_reason_and_not_judged(
     assert (found.compared, found.continued) == (1, 0)
 
 
+@pytest.mark.parametrize("other", [EventClass.REASONING, EventClass.TOOL_CALL])
+def test_a_record_that_tells_the_content_apart_shows_what_was_repeated(other: EventClass) -> None:
+    """Beside reasoning or tool calls as without them: the right content is right, and another one is wrong."""
+    played = play([TWO])
+    said = played.table().to_pylist()[0]["text"]
+    beside = {"event_class": bytes([other, EventClass.CONTENT]), "text": f"hm, {said}", "usage_reasoning": 3}
+    for content, wrong in ((said, 0), (f"hm, {said}", 2)):
+        found = played.bodies(changed(played, 0, content=content, **beside))
+        assert (found.unchecked, found.wrong) == ({}, wrong)
+
+
 def test_equal_sums_show_that_a_body_is_right_even_where_its_text_is_in_doubt() -> None:
     """Reasoning that was counted and not sent, or an answer that was not streamed: the text may be all of the answer."""
     played = play([TWO], usage_reasoning=3)

@@ -258,6 +258,11 @@ class Answer:
         if self.cached_tokens and self.input_tokens is not None and self.cached_tokens > self.input_tokens:
             self.cached_tokens = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether all its text is known to be of class content, at little cost."""
+        return not self._contents and self.event_class.count(CONTENT) == len(self.texts)
+
     def reply(self) -> str:
         """What the next turn of a conversation repeats: the text of class content, without the thinking before it."""
         kinds = [kind for kind in self.event_class if kind in _TEXTS]

@@ -175,12 +175,13 @@ def _keeping(record: pa.Table, keep: KeepText) -> pa.Table:
     """The record with the text of those answers that are to keep it."""
     if keep == "all":
         return record
-    at = record.schema.get_field_index("text")
-    text = pa.nulls(len(record), pa.string())
-    if keep == "errors":
-        failed = pc.not_equal(record.column("outcome"), Outcome.OK)
-        text = pc.if_else(failed, record.column("text"), text)
-    return record.set_column(at, RECORD.field("text"), text)
+    failed = pc.not_equal(record.column("outcome"), Outcome.OK)
+    for name in ("text", "content"):
+        text = pa.nulls(len(record), pa.string())
+        if keep == "errors":
+            text = pc.if_else(failed, record.column(name), text)
+        record = record.set_column(record.schema.get_field_index(name), RECORD.field(name), text)
+    return record
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

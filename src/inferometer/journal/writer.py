@@ -36,6 +36,11 @@ class _Answer(Protocol):
     server_prefill_ns: int | None
     server_decode_ns: int | None
 
+    @property
+    def plain(self) -> bool: ...
+
+    def reply(self) -> str: ...
+
 
 class Ended(Protocol):
     """What the journal keeps of an exchange; times are monotonic ns, 0 for: did not happen."""
@@ -154,6 +159,7 @@ class Journal:
         self._finish: list[str | None] = []
         self._models: list[str | None] = []
         self._text: list[str | None] = []
+        self._content: list[str | None] = []
         self._retry_after: list[float | None] = []
 
     def add(self, exchange: Ended, phase: int) -> None:
@@ -208,7 +214,9 @@ class Journal:
         self._finish.append(self._label(self._reasons, answer.finish_reason))
         self._models.append(self._label(self._names, answer.model))
         text = "".join(answer.texts)  # of token ids there is none
+        content = None if not text or answer.plain else answer.reply()
         self._text.append(self._redact.short(text) if text else None)
+        self._content.append(None if content is None or content == text else self._redact.short(content))
         self._retry_after.append(exchange.retry_after_s)
 
     def _label(self, known: dict[str, str | None], said: str | None) -> str | None:
@@ -267,6 +275,7 @@ class Journal:
             "finish_reason": self._finish,
             "answered_as": self._models,
             "text": self._text,
+            "content": self._content,
             "retry_after_s": self._retry_after,
         }
         for place, (name, null) in enumerate(_INTEGERS):

@@ -20,7 +20,7 @@ of an answer that it repeats is not known:
 | reason      | the record's text of that answer                                                              |
 | ----------- | --------------------------------------------------------------------------------------------- |
 | `not_kept`  | was not kept (`--keep-text`)                                                                  |
-| `mixed`     | holds reasoning or tool calls beside the answer, or may hold them                             |
+| `mixed`     | holds reasoning or tool calls beside the answer, or may hold them, in a record before 10      |
 | `lossy`     | holds U+FFFD or a struck-out secret, in the place of another character it may be              |
 | `no_record` | is missing: no successful row of the step before it                                           |
 
@@ -45,7 +45,17 @@ from inferometer.journal.redact import STRUCK
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import EventClass, Outcome
 
-COLUMNS = ("index", "cycle", "outcome", "text", "event_class", "usage_reasoning", "session", "body_crc")
+COLUMNS = (
+    "index",
+    "cycle",
+    "outcome",
+    "text",
+    "content",
+    "event_class",
+    "usage_reasoning",
+    "session",
+    "body_crc",
+)
 """Of RECORD: what is read."""
 _LOST = "\ufffd"
 _HOLE = b"\0"
@@ -181,14 +191,16 @@ class _Bodies:
             return recorded, None
         kinds: bytes = one["event_class"]
         other = any(kind in _OTHER for kind in kinds)
-        text: str = one["text"] or ""
+        content: str | None = one["content"]
+        text: str = (one["text"] if content is None else content) or ""
         if _CONTENT not in kinds:
             text = ""
-        elif other:
+        elif other and content is None:
             return None, "mixed"
         elif not text:
             return None, "not_kept"
-        doubt = "mixed" if not self._streamed or one["usage_reasoning"] else None
+        unsure = content is None and (not self._streamed or one["usage_reasoning"])
+        doubt = "mixed" if unsure else None
         if _LOST in text or STRUCK in text:
             doubt = "lossy"
         spelled = json.dumps(text, ensure_ascii=False).encode()

@@ -40,7 +40,7 @@ from inferometer.workload.prompt_file import PromptFile
 from inferometer.workload.sources import rows_of
 from inferometer.workload.task_file import TaskRow
 
-_COLUMNS = ["index", "cycle", "phase", "outcome", "text"]
+_COLUMNS = ["index", "cycle", "phase", "outcome", "text", "content"]
 LONGEST_REASON = 200
 
 
@@ -119,7 +119,8 @@ def not_judged(plan: Plan, folder: RunFolder) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """One request of the measured phase that has ended."""
+    """One request of the measured phase that has ended. `text`: what a user sees of the answer, without reasoning and tool
+    calls; None: the record holds none."""
 
     index: int
     cycle: int
@@ -213,7 +214,8 @@ class _Judging:
             assert isinstance(part, pa.Table), "a record comes in tables"
             measured = part.filter(pc.equal(part.column("phase"), int(Phase.MEASURE)))
             for one in measured.to_pylist():
-                yield _Answer(one["index"], one["cycle"], one["outcome"], one["text"])
+                seen = one["text"] if one["content"] is None else one["content"]
+                yield _Answer(one["index"], one["cycle"], one["outcome"], seen)
 
 
 def _decided(criteria: Criteria, row: TaskRow, answer: _Answer) -> Decision:
