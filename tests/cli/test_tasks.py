@@ -230,7 +230,8 @@ def test_what_a_user_does_not_see_decides_no_task(tmp_path: Path, aside: str) ->
     with scripted(answer, limit=100) as peer:
         _, stdout, _ = run(
             "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
-            written(tmp_path / "tasks.jsonl", rows), "--rate", "40", "--requests", "10", "--warmup", "0", "--json", "--no-server-metrics", "--timeout", "20",
+            written(tmp_path / "tasks.jsonl", rows), "--rate", "40", "--requests", "10", "--warmup", "0", "--json",
+            "--no-server-metrics", "--timeout", "20",
             out=tmp_path / "runs",
         )  # fmt: skip
     judged = tasks.read(only(tmp_path / "runs") / "tasks.arrow").to_pylist()

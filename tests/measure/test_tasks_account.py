@@ -1,13 +1,20 @@
-"""How much repeated tasks tell: the interval of the share that succeeded takes the task as its unit."""
+"""How much repeated tasks tell: the interval of the share that succeeded takes the task as its unit. And what spans may say."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measure.conftest import pulses, row
 
-from inferometer.measure.tasks import effective
+from inferometer.journal.schema import RECORD, EventClass
+from inferometer.journal.tasks import STEP_KINDS, TASKS
+from inferometer.measure.measurement import samples_of
+from inferometer.measure.record import Record
+from inferometer.measure.tasks import effective, tasks_account
+from inferometer.plan.schema import Plan
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
@@ -38,3 +45,29 @@ def test_repeating_what_chance_alone_decides_tells_nearly_as_much(seed: int) -> 
 def test_it_lies_between_one_and_all(pairs: list[tuple[bool, int]]) -> None:
     hits, units = np.array([hit for hit, _ in pairs]), [unit for _, unit in pairs]
     assert 0 < effective(hits, units) <= len(pairs)
+
+
+@pytest.mark.parametrize(("ran_ms", "share"), [(20.0, 0.5), (40.0, 1.0), (4_000.0, None)])
+def test_steps_that_ran_longer_than_their_request_are_no_share_of_it(
+    ran_ms: float, share: float | None
+) -> None:
+    """Law: a share of the latency is at most all of it; a clock that runs wrong, or steps behind the answer, have none."""
+    events = [(10.0, EventClass.CONTENT), (40.0, EventClass.CONTENT)]
+    rows = [row(index=at, t_intended=0.0, t_submit=0.0, t_end=40.0, events=events) for at in range(3)]
+    record = Record.from_tables(
+        pa.Table.from_pylist(rows, schema=RECORD), pulses(*({"t_ms": at} for at in (0.0, 50.0)))
+    )
+    samples = samples_of(Plan.model_validate({"tokenizer": {"name": "cl100k_base"}}), record)
+    columns: dict[str, list[object]] = {name: [None] * 3 for name in TASKS.names}
+    columns |= {
+        "index": [0, 1, 2],
+        "cycle": [0] * 3,
+        "task": ["a", "b", "c"],
+        "state": ["passed"] * 3,
+        "spans": [1] * 3,
+    }
+    for kind in STEP_KINDS:
+        columns |= {f"{kind}_steps": [1] * 3, f"{kind}_ns": [round(ran_ms * 1e6)] * 3}
+    found = tasks_account(record, samples, pa.table(columns)).traced
+    assert found is not None
+    assert [one.share for one in found.kinds] == [share] * len(STEP_KINDS)

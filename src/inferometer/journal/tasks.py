@@ -53,6 +53,15 @@ class TaskSteps:
     output_tokens: int | None = None
 
 
+TOLERANCE_NS = 1_000_000
+"""What clocks of two machines may differ by within a request, and what a system ends behind its last byte."""
+
+
+def exceeds(step_ns: float, lasted_ns: float) -> bool:
+    """Whether steps ran for longer than the whole request lasted: they are no part of its latency."""
+    return step_ns > lasted_ns + TOLERANCE_NS
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRow:
     """One request's task and how its answer was judged."""

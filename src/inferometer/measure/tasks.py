@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inferometer.journal.schema import Outcome
-from inferometer.journal.tasks import FAILED, PASSED, STEP_KINDS, UNJUDGED
+from inferometer.journal.tasks import FAILED, PASSED, STEP_KINDS, UNJUDGED, exceeds
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.record_columns import Ints
 from inferometer.measure.samples import Samples
@@ -46,7 +46,7 @@ class OfCriterion:
 @dataclass(frozen=True, slots=True)
 class StepKind:
     """Steps of one kind. `steps`: of a task; `ms`: time of a task in which one at least ran; `share`: of the tasks' whole
-    latency, over all tasks with a trace."""
+    latency, over all tasks with a trace; None where it ran for longer than one of them lasted."""
 
     kind: str
     steps: Stats | None
@@ -251,7 +251,8 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
     kinds = []
     for kind in STEP_KINDS:
         ms = column(f"{kind}_ns") / 1e6
-        share = float(ms[known].sum()) / whole if whole > 0 else None
+        beyond = any(exceeds(*one) for one in zip(ms[known] * 1e6, latency[known] * 1e6, strict=True))
+        share = float(ms[known].sum()) / whole if whole > 0 and not beyond else None
         kinds.append(StepKind(kind, describe(column(f"{kind}_steps")), describe(ms), share))
     return Traced(
         len(at),

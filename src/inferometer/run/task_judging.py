@@ -26,7 +26,7 @@ from inferometer.journal.redact import encodable
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.seal import record_parts
-from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps
+from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps, exceeds
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import TasksWorkload
@@ -40,7 +40,7 @@ from inferometer.workload.prompt_file import PromptFile
 from inferometer.workload.sources import rows_of
 from inferometer.workload.task_file import TaskRow
 
-_COLUMNS = ["index", "cycle", "phase", "outcome", "text", "content"]
+_COLUMNS = ["index", "cycle", "phase", "outcome", "text", "content", "t_submit", "t_end"]
 LONGEST_REASON = 200
 
 
@@ -126,6 +126,7 @@ class _Answer:
     cycle: int
     outcome: str
     text: str | None
+    lasted_ns: int
 
 
 class _Judging:
@@ -156,7 +157,11 @@ class _Judging:
         """What the system recorded of each request in this file; notes on what is wrong with that."""
         note("reading the system's spans")
         context = TraceContext(self._folder.path.name)
-        wanted = {context.trace_id(one.index, one.cycle): (one.index, one.cycle) for one in self._answers()}
+        wanted: dict[str, tuple[int, int]] = {}
+        lasted_ns: dict[str, int] = {}
+        for one in self._answers():
+            trace = context.trace_id(one.index, one.cycle)
+            wanted[trace], lasted_ns[trace] = (one.index, one.cycle), one.lasted_ns
         try:
             found = task_spans.join(Path(path).expanduser(), wanted)
         except PlanError as cause:
@@ -166,6 +171,14 @@ class _Judging:
             notes.append(
                 f"{found.spans:,} spans read: {len(wanted) - len(found.traces):,} of {len(wanted):,} requests have none "
                 "(the system has to take over the traceparent header, and to have written its spans by now)"
+            )
+        longer = sum(
+            exceeds(max(steps.ns.values()), lasted_ns[trace]) for trace, steps in found.traces.items()
+        )
+        if longer:
+            notes.append(
+                f"{longer:,} of {len(found.traces):,} requests ended before steps that the spans give them: the clock is "
+                "wrong, or they ran behind the answer; no shares of the latency are given of such steps"
             )
         return {wanted[trace]: steps for trace, steps in found.traces.items()}, notes
 
@@ -215,7 +228,8 @@ class _Judging:
             measured = part.filter(pc.equal(part.column("phase"), int(Phase.MEASURE)))
             for one in measured.to_pylist():
                 seen = one["text"] if one["content"] is None else one["content"]
-                yield _Answer(one["index"], one["cycle"], one["outcome"], seen)
+                begun = one["t_end"] if one["t_submit"] is None else one["t_submit"]
+                yield _Answer(one["index"], one["cycle"], one["outcome"], seen, one["t_end"] - begun)
 
 
 def _decided(criteria: Criteria, row: TaskRow, answer: _Answer) -> Decision:
