@@ -45,8 +45,8 @@ def written(path: Path, rows: list[dict[str, Any]]) -> str:
 class System:
     """A compound system: it takes over the caller's trace and writes a model call and a tool for each request."""
 
-    def __init__(self, spans: Path) -> None:
-        self._spans = spans
+    def __init__(self, spans: Path, usage: int = 4) -> None:
+        self._spans, self._usage = spans, usage
         self.parents: list[str] = []
 
     def __call__(self, seen: Seen) -> Script:
@@ -62,7 +62,9 @@ class System:
             file.write(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": _spans(parent)}]}]}) + "\n")
         question = body["messages"][-1]["content"]
         answer = ["a" * 40 + "!"] if question == "loop" else ["The", " answer", " is", " 42"]
-        return Script(chunked(*tokens(*answer)))
+        said = b'"completion_tokens": %d' % self._usage
+        events = [re.sub(rb'"completion_tokens": \d+', said, one) for one in tokens(*answer)]
+        return Script(chunked(*events))
 
 
 def _spans(parent: str) -> list[dict[str, Any]]:
@@ -81,9 +83,11 @@ def _spans(parent: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def measured(folder: Path, *more: str, requests: int = 12) -> tuple[dict[str, Any], System, str]:
+def measured(
+    folder: Path, *more: str, requests: int = 12, usage: int = 4
+) -> tuple[dict[str, Any], System, str]:
     """A run of TASKS against a system; its summary, the system, and what was said on stderr."""
-    system = System(folder / "spans.jsonl")
+    system = System(folder / "spans.jsonl", usage)
     with scripted(system, limit=100) as peer:
         _, stdout, stderr = run(
             "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
@@ -119,6 +123,21 @@ def test_tasks_are_judged_and_joined_with_the_systems_spans(tmp_path: Path) -> N
         text = (folder / name).read_text()
         assert "no statement about the quality or accuracy" in text
         assert "Model call" in text
+
+
+def test_usage_of_steps_that_nobody_sees_is_the_systems_own_word(tmp_path: Path) -> None:
+    """Law: figures per token are of the text that was streamed; a tenfold usage is reported as what the system says."""
+    summary, _, _ = measured(tmp_path, requests=12, usage=40)
+    lengths, system = summary["metrics"]["output_tokens"], summary["tokens"]["system"]
+    assert (lengths["min"], lengths["max"]) == (5, 6)  # "The answer is 42", and forty a with "!"
+    assert (system["output_tokens"]["mean"], system["reported"]) == (40, 12)
+    assert summary["tokens"]["tokenizer"]["name"] == "cl100k_base"
+    checks = {one["code"]: one["status"] for one in summary["verdict"]["checks"]}
+    assert {checks[code] for code in ("prompt_length", "output_length", "token_counts", "cache_hits")} == {
+        "na"
+    }
+    report = (only(tmp_path / "runs") / "report.md").read_text()
+    assert "By the system's own usage, all its steps included" in report
 
 
 def test_reports_are_made_again_without_task_file_spans_or_server(tmp_path: Path) -> None:

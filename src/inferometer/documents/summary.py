@@ -30,6 +30,7 @@ from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
 from inferometer.measure.server import Server
 from inferometer.measure.steady import Steady
+from inferometer.measure.system_tokens import SystemTokens
 from inferometer.measure.tasks import TasksAccount
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
@@ -274,7 +275,8 @@ class OutputLengths(Part, frozen=True):
 
 
 class TokenAccount(Part, frozen=True):
-    """Who counted tokens, and how stream events carry them. `chunk_tokens`: tokens that arrived together (draft 4.6.3)."""
+    """Who counted tokens, and how stream events carry them. `chunk_tokens`: tokens that arrived together (draft 4.6.3);
+    `system`: what a compound system's usage says of all its steps, null for all others."""
 
     count_source: str | None
     tokenizer: TokenizerAccount
@@ -286,6 +288,7 @@ class TokenAccount(Part, frozen=True):
     prompt: PromptLengths
     output: OutputLengths
     chunk_tokens: Spread | None = None
+    system: SystemTokens | None = None
 
 
 class Objective(Part, frozen=True):

@@ -48,6 +48,8 @@ def cache_hits(
 ) -> Check:
     """Share of prompt tokens the server took from a cache, where none or most were meant to be found in one; see above.
     `sessions`: recorded agent sessions, if that is what was sent."""
+    if measurement.tokens.system is not None:
+        return Check("cache_hits", "na", None, CACHE_SHARE, facts={"of": "inside"})
     if sessions is not None and not _again(plan, record):
         return _of_sessions(plan, sessions)
     if measurement.throughput.cached_beyond_template is None:

@@ -97,6 +97,8 @@ def load_per_worker(plan: Plan, measurement: Measurement) -> LoadPerWorker:
     throughput, tokens = measurement.throughput, measurement.tokens
     tok_s = _first(throughput.steady.output_tok_s, throughput.whole_run.output_tok_s)
     events = tok_s / (tokens.tokens_per_event or 1.0)
+    if tokens.tokens is None:  # nobody counted tokens
+        events = tokens.events / (measurement.window.duration_s or 1.0)
     requests = _first(measurement.load.achieved_request_s, throughput.whole_run.request_s)
     if not plan.target.stream:
         return LoadPerWorker(0.0, 0.0, requests / workers)

@@ -117,5 +117,7 @@ def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
             return Check("tokens_per_event", "note", seen.alone_share, DIRECT_SHARE, facts=facts)
         facts |= {"of": "lumped"}
         return Check("tokens_per_event", "note", seen.lumped_share, LUMPED_SHARE, facts=facts)
+    if share is None and tokens.system is not None:
+        return Check("tokens_per_event", "note", None, DIRECT_SHARE, facts=facts | {"of": "inside"})
     status: CheckStatus = "unsure" if share is None else "pass" if share > DIRECT_SHARE else "note"
     return Check("tokens_per_event", status, share, DIRECT_SHARE, facts=facts)

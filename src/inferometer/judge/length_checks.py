@@ -25,6 +25,13 @@ def _within(value: float, limit: float) -> CheckStatus:
     return "pass" if value <= limit else "fail"
 
 
+def inside(code: str) -> Check:
+    """A check of lengths that does not apply to a compound system: what it makes of a task is inside its boundary (draft
+    4.1.3), and its usage counts that."""
+    fact = "against" if code == "token_counts" else "judged_by"
+    return Check(code, "na", None, LENGTH_MISSES, facts={fact: "inside"})
+
+
 def prompt_length(plan: Plan, measurement: Measurement, tokenizer: TokenizerFacts) -> Check:
     """Share of prompts not as long as asked; of those sized by a learned ratio, by how much their mean is off. Where the
     server's counts cannot say it, whether they are those of prompts that were read to their end (measure/truncation.py).
@@ -33,6 +40,8 @@ def prompt_length(plan: Plan, measurement: Measurement, tokenizer: TokenizerFact
     yardstick that differs from them is noted. Usage that was found to be no count of prompts, or that the server's /tokenize
     contradicts, acquits nobody either.
     """
+    if measurement.tokens.system is not None:
+        return inside("prompt_length")
     prompt = measurement.tokens.prompt
     facts: Facts = {
         "grown_share": prompt.grown,
@@ -105,6 +114,8 @@ def _own_word(prompt: Lengths, check: Check) -> Check:
 def output_length(measurement: Measurement, *, native: bool) -> Check:
     """Share of outputs not as long as asked. A tokenizer that is not the model's can acquit, not convict."""
     tokens = measurement.tokens
+    if tokens.system is not None:
+        return inside("output_length")
     by_server = tokens.output.by_server
     judge = str(CountSource.SERVER) if by_server * 2 >= tokens.output.judged > 0 else tokens.count_source
     facts = {"finish_reasons": dict(measurement.requests.finish_reasons), "count_source": judge}

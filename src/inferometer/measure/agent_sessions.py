@@ -284,8 +284,8 @@ class _Ended:
 
 def _prompt_tokens(samples: Samples) -> Floats:
     """Of each sample by the server's usage, or as sent where that says nothing; NaN where neither is known."""
-    server, sent = samples.counts.server_input, samples.record.input_tokens_sent[samples.rows]
-    return np.where(np.isnan(server), np.where(sent > 0, sent, np.nan), server)
+    server, sent = samples.counts.server_input, samples.record.input_tokens[samples.rows]
+    return np.where(np.isnan(server), sent, server)
 
 
 def _counts(runs: SessionRuns) -> StepCounts:

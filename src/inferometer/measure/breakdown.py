@@ -96,7 +96,9 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
 
     def requested(values: Ints) -> Floats:
         chosen: Floats = values[rows].astype(np.float64)
-        return chosen
+        return np.where(
+            chosen > 0, chosen, np.nan
+        )  # nobody asks for none: a recorded step asks for no length
 
     return OfClass(
         name=record.request_class.names[number],
@@ -112,7 +114,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
         output_tokens=describe(counts.output[mine]),
         prompt=MeanLengths(
             _mean(requested(record.input_tokens_asked)),
-            _mean(requested(record.input_tokens_sent)),
+            _mean(record.input_tokens[rows]),
             _mean(counts.server_input[mine]),
         ),
         output=MeanLengths(

@@ -50,7 +50,7 @@ def count_gaps(
     told = ~np.isnan(server)
     n = len(server)
     estimates = counts.source == _ESTIMATE
-    total = float(counts.output.sum())
+    total = float(np.nansum(counts.output))
     share = float(counts.output[estimates].sum()) / total if total else 0.0
     return CountGaps(
         events=_uncancelled(server, events, events + silent + stop),

@@ -273,7 +273,8 @@ def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
     edges = np.linspace(0, len(gaps), bins + 1).astype(np.int64)
     sizes = np.diff(edges)
     owner = np.searchsorted(samples.gap_offsets, chosen, side="right") - 1
-    context = samples.counts.input[owner] + (chosen - samples.gap_offsets[owner])
+    # A prompt of unknown length changes no other's: its answer's growth is what is left.
+    context = np.nan_to_num(samples.counts.input)[owner] + (chosen - samples.gap_offsets[owner])
     first, last = times_in_order(load.first), times_in_order(load.ended)
     decoding = np.searchsorted(first, at_ns) - np.searchsorted(last, at_ns)
     columns = (decoding, decoding * context, load.in_flight(at_ns))

@@ -86,7 +86,7 @@ def error_bounds(samples: Samples, spans: Spans) -> ErrorBounds | None:
         ttft_from_intended_ms=_bound(samples.ttft_from_intended, first + calls + own),
         e2e_from_intended_ms=_bound(samples.e2e_from_intended, last + calls + own),
         output_tok_s=None
-        if steady is None
+        if steady is None or not samples.counts.answers_known
         else _crossing(samples, steady.start, steady.end) / steady.seconds,
         request_s=None if steady is None else 0.0,  # an answer ends with the last packet of its read
     )

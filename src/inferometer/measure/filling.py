@@ -45,6 +45,8 @@ def filling(samples: Samples, spans: Spans) -> Filling | None:
     ramp, length, tail = steady.start - load.start, load.end - load.start, load.end - last
     shares = {}
     for name in ("output_tok_s", "input_tok_s", "request_s"):
+        if ARRIVALS[name](samples) is None:  # tokens that nobody counted
+            continue
         absent, total = 0.0, 0.0
         for after, weights in _ages(samples, name, begins):
             missing = np.maximum(np.minimum(after, length) - ramp, 0) + np.maximum(tail - after, 0)

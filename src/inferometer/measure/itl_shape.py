@@ -80,8 +80,9 @@ class ItlShape:
 
 
 def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
-    """The shape of the samples' gaps; None where there are no samples, or nothing was streamed."""
-    if not streamed or not len(samples):
+    """The shape of the samples' gaps; None where there are no samples, nothing was streamed, or nobody counted
+    tokens."""
+    if not streamed or not len(samples) or np.isnan(samples.counts.streamed).all():
         return None
     long = samples.counts.streamed >= LEAST_OUTPUT_TOKENS
     sizes = np.diff(samples.gap_offsets)

@@ -98,6 +98,7 @@ def length_wait(samples: Samples) -> LengthWait | None:
     kind = 2 * record.request_class.codes[rows] + (record.turn[rows] > 0)
     counts = samples.counts
     known = (counts.streamed == counts.output) & (counts.output >= 2) & ~np.isnan(samples.ttft)
+    known &= ~np.isnan(counts.input)
     order = samples.order[known[samples.order]]
     waits = Waits(samples.ttft, counts.output, counts.input - cached, samples.tpot, kind)
     return held_whole(waits.only(order))

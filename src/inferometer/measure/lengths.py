@@ -208,7 +208,7 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         server_mean,
         judged_mean,
         int(missed.sum()),
-        len(samples),
+        int((~np.isnan(judged)).sum()),
         by_server=by_server,
         counted=spread(judged),
         unsupported=int((counts.server_streamed > _supported(record, samples)).sum())

@@ -309,10 +309,12 @@ class TokensInFlight:
 
 
 def tokens_in_flight(record: Record, span: Span | None, *, reference: bool) -> TokensInFlight | None:
-    """Tokens in flight over the span; None for an empty one. `reference`: counted as in `samples.take`."""
+    """Tokens in flight over the span; None for an empty one, and where some are not known. `reference`: see `tokens.count`."""
     if span is None or span.end <= span.start:
         return None
     holding = _Holding(record, reference=reference)
+    if not holding.known:
+        return None
     seconds, first = zip(*(holding.over(part, span) for part in holding.parts), strict=True)
     later = [min(first[number:], default=_NEVER) for number in range(1, len(first) + 1)]
     return TokensInFlight(sum(seconds) / span.seconds, _peak(holding, later, span))
@@ -351,6 +353,7 @@ class _Holding:
         rows = np.flatnonzero(self._mine)
         counts = count(record, rows, reference=reference)
         events = counted(record.event_is_text, record.event_offsets)[rows]
+        self.known = not bool(np.isnan(counts.input).any() or np.isnan(counts.output[events > 0]).any())
         self._begins = held(_begins(record))
         self._input = self._of_all(rows, counts.input)
         self._output = self._of_all(rows, np.where(events > 0, counts.output, 0.0))

@@ -60,6 +60,7 @@ from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import describe, percentile
 from inferometer.measure.steady import Steady, steady
+from inferometer.measure.system_tokens import SystemTokens, system_tokens
 from inferometer.measure.throughput import rates
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates, stem
 from inferometer.metrics.statistics import Interval, Stats
@@ -184,7 +185,8 @@ class Tokens:
     answers, which were not streamed, have no `events_where_both`. `gaps`: what of the differences does not cancel out.
 
     `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived;
-    `length_wait`: those whose TTFT says that they were held until they were whole, None: no such evidence.
+    `length_wait`: those whose TTFT says that they were held until they were whole, None: no such evidence. `tokens`: None where
+    nobody counted some of them. `system`: what a compound system says of all its steps; None for all others.
     """
 
     count_source: str | None
@@ -192,7 +194,7 @@ class Tokens:
     itl_method: ItlMethod
     single_token_share: float | None
     events: int
-    tokens: float
+    tokens: float | None
     tokens_per_event: float | None
     itl_zero_share: float | None
     prompt: Lengths
@@ -210,6 +212,7 @@ class Tokens:
     chunk_tokens: Spread | None
     delivery: Delivery
     length_wait: LengthWait | None
+    system: SystemTokens | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +397,7 @@ def _from_start(span: Span | None, start: int) -> tuple[float | None, float | No
 
 
 def _ttft_by_input(samples: Samples) -> tuple[Bucket, ...]:
-    defined = ~np.isnan(samples.ttft)
+    defined = ~np.isnan(samples.ttft) & ~np.isnan(samples.counts.input)
     where = np.searchsorted(INPUT_BUCKETS, samples.counts.input, side="right") - 1
     buckets = []
     for number, low in enumerate(INPUT_BUCKETS):
@@ -446,7 +449,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
     carried = np.where(np.isnan(samples.carried), counts.streamed, samples.carried)
-    total_events, total_tokens = int(events.sum()), float(carried.sum())
+    total_events, total_tokens = int(events.sum()), _total(carried)
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
@@ -458,7 +461,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         single_token_share=samples.single_token_share,
         events=total_events,
         tokens=total_tokens,
-        tokens_per_event=total_tokens / total_events if total_events else None,
+        tokens_per_event=total_tokens / total_events if total_events and total_tokens is not None else None,
         itl_zero_share=_zero_share(samples),
         prompt=_prompts(record, samples, plan, probed),
         output=output_lengths(record, samples, forced=plan.workload.forced),
@@ -479,10 +482,18 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
             stops,
             record.text_lossy[samples.rows],
         ),
-        chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
+        chunk_tokens=None
+        if total_tokens is None or not samples.streamed
+        else spread(samples.chunks.tokens(carried)),
         delivery=samples.delivery,
         length_wait=length_wait(samples),
+        system=system_tokens(record, samples.rows),
     )
+
+
+def _total(tokens: Floats) -> float | None:
+    """None where one of them is not known."""
+    return None if np.isnan(tokens).any() else float(tokens.sum())
 
 
 def _zero_share(samples: Samples) -> float | None:

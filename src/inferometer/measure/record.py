@@ -18,7 +18,7 @@ milliseconds last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -184,6 +184,15 @@ class Death:
     shortage: str | None = field(default=None, kw_only=True)
 
 
+@dataclass(frozen=True, slots=True)
+class UsageColumns:
+    """What a compound system says of the tokens of all its steps, one entry a request (draft 4.1.3)."""
+
+    input: Column
+    output: Column
+    cached: Column
+
+
 @dataclass(frozen=True)
 class Record:
     """Every request that ended, warm-up included, and the workers' pulses.
@@ -192,7 +201,8 @@ class Record:
     record of an earlier version, which does not say.
 
     `interrupted` says a person stopped the run; `deaths` are the workers that died in it; `replay` is the trace
-    that it replayed, if any. `hosts`: those that sent the load together; none: one machine did.
+    that it replayed, if any. `hosts`: those that sent the load together; none: one machine did. `system_usage`: of a compound
+    system what its usage said; its requests have no usage of their own then (`apart_from_system`).
     """
 
     index: Ints
@@ -256,6 +266,7 @@ class Record:
     single_use: bool
     own_cpu: OwnCpu | None
     hosts: tuple[LoadHost, ...]
+    system_usage: UsageColumns | None = None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -269,6 +280,28 @@ class Record:
     def of_load(self) -> Mask:
         """Rows that were the server's load while it was measured: measured ones, and the lead-in and lead-out around them."""
         return self.measured | self.lead
+
+    @property
+    def input_tokens(self) -> Floats:
+        """Prompt tokens by the declared tokenizer, NaN where it counted none: a step of a recorded session is as long as what
+        its session said before."""
+        sent = self.input_tokens_sent.astype(np.float64)
+        sent[self.input_tokens_sent <= 0] = np.nan
+        return sent
+
+    def apart_from_system(self) -> Record:
+        """The same with usage as a compound system's word of itself (draft 4.1.3): it counts calls that the user never sees,
+        so no figure of what the user sees may rest on it."""
+        none = Column(np.broadcast_to(np.int64(0), len(self)), np.broadcast_to(np.bool_(False), len(self)))
+        usage = UsageColumns(self.usage_input, self.usage_output, self.usage_cached)
+        return replace(
+            self,
+            usage_input=none,
+            usage_output=none,
+            usage_cached=none,
+            usage_reasoning=none,
+            system_usage=usage,
+        )
 
     @property
     def simulated(self) -> bool:

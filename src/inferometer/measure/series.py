@@ -132,12 +132,13 @@ def _lengths(record: Record, samples: Samples) -> LengthHistograms:
     """Histograms of lengths: `asked` and `sent` of all requests sent; `counted` of those that succeeded: by the server, or of
     answers that it did not count, as the results do."""
     sent, counts = record.measured, samples.counts
+    asked = record.input_tokens_asked[sent]
     output = np.where(np.isnan(counts.server_output), counts.output, counts.server_output)
     return LengthHistograms(
         histogram(
             {
-                "asked": record.input_tokens_asked[sent],
-                "sent": record.input_tokens_sent[sent],
+                "asked": asked[asked > 0],
+                "sent": record.input_tokens[sent],
                 "counted": counts.server_input,
             }
         ),
@@ -178,14 +179,15 @@ def _cdf(ascending: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) -> Timeline | None:
     if run is None or run.seconds <= 0:
         return None
-    tokens = float(samples.arrival_tokens.sum())
+    counted = all(one.counts.answers_known for one in (samples, samples.around) if one is not None)
+    tokens = float(samples.arrival_tokens.sum()) if counted else float(samples.text_events.sum())
     bins = int(max(1, min(TIMELINE_BINS, run.seconds / BIN_FLOOR_S, tokens / TOKENS_PER_BIN)))
     width = run.seconds / bins
     failed = record.measured & ~record.ok & ~record.outcome.are(Outcome.CANCELLED)
     edges = run.start + np.rint(np.linspace(0, run.end - run.start, bins + 1)).astype(np.int64)
     area = sweep.integral(edges) if len(sweep.sends) else np.zeros(bins + 1)
 
-    def rate(arrivals: Callable[[Samples], Arrivals]) -> tuple[float, ...]:
+    def rate(arrivals: Callable[[Samples], Arrivals | None]) -> tuple[float, ...]:
         return tuple((_arrived(*of_load(samples, arrivals), run, bins) / width).tolist())
 
     p50, p99 = _binned_percentiles(
@@ -194,7 +196,7 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
     return Timeline(
         bin_s=width,
         t_s=tuple(((np.arange(bins) + 0.5) * width).tolist()),
-        output_tok_s=rate(output_tok_s),
+        output_tok_s=rate(output_tok_s) if counted else (),
         in_flight=tuple((np.diff(area) / width).tolist()),
         requests_s=rate(request_s),
         ttft_p50_ms=p50,

@@ -105,8 +105,9 @@ def steady(
     parts = thirds(span)
     ended = tuple(float(within(ends, part).sum()) / part.seconds for part in parts)
     came = of_load(samples, output_tok_s)
-    tokens = tuple(arrived(came, part) / part.seconds for part in parts)
-    mean = math.fsum(tokens) / len(tokens)
+    counted = all(one.counts.answers_known for one in (samples, samples.around) if one is not None)
+    tokens = tuple(arrived(came, part) / part.seconds for part in parts if counted)
+    mean = math.fsum(tokens) / len(parts)
     lengths = _unqueued(record, samples, sweep)
     expected = float(np.diff(_due(sweep.sends, lengths, np.array([span.start, span.end])))[0])
     return Steady(

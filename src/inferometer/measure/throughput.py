@@ -36,14 +36,14 @@ Arrivals = tuple[Ints, Floats]
 """Instants in ns on the run's clock, and what arrived at each."""
 
 
-def output_tok_s(samples: Samples) -> Arrivals:
-    """Output tokens, where they arrived."""
-    return samples.arrival_ns, samples.arrival_tokens
+def output_tok_s(samples: Samples) -> Arrivals | None:
+    """Output tokens, where they arrived; None where some answer was not counted."""
+    return (samples.arrival_ns, samples.arrival_tokens) if samples.counts.answers_known else None
 
 
-def input_tok_s(samples: Samples) -> Arrivals:
-    """Prompt tokens, where the first token of their request arrived."""
-    return samples.first_text_ns, samples.counts.input
+def input_tok_s(samples: Samples) -> Arrivals | None:
+    """Prompt tokens, where the first token of their request arrived; None where some prompt was not counted."""
+    return (samples.first_text_ns, samples.counts.input) if samples.counts.prompts_known else None
 
 
 def request_s(samples: Samples) -> Arrivals:
@@ -87,7 +87,7 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
     long_s = percentile(np.sort(samples.e2e), 0.9) / 1_000 if len(samples) else 0.0
     for name in RATES:
         arrivals = ARRIVALS[name](samples)
-        if arrivals is None:
+        if arrivals is None or (samples.around is not None and ARRIVALS[name](samples.around) is None):
             continue
         if spans.run is not None and spans.run.seconds > 0:
             whole[name] = float(arrivals[1].sum()) / spans.run.seconds

@@ -7,8 +7,10 @@ Source of a request's output count n, the first that exists (draft 4.4.2, docs/d
 | `native`    | the server's usage                       | the tokenizer over the text| max(1, characters // 4)   |
 | `reference` | the declared tokenizer over the joined text | the server's usage      | max(1, characters // 4)   |
 
-The last is flagged as an estimate. Never the number of events. A usage count of 0 beside text is no count: some servers send
-zeros for "unknown". Of a prompt likewise: the server's usage and then what was sent, or what was sent alone.
+The last is flagged as an estimate. A compound system's usage counts what its user never sees (draft 4.1.3): there the
+tokenizer alone counts, and a text that it did not count has no count. Never the number of events. A usage count of 0 beside
+text is no count: some servers send zeros for "unknown". Of a prompt likewise: the server's usage and then what was sent, or
+what was sent alone; a prompt that neither counted has no count.
 
 Reasoning may be counted and not sent: its tokens are made and take time, but no event has them. Where usage gives their number
 and the stream has no event of them, what is said of events (how many tokens one holds, the pace after the first) is said of
@@ -47,7 +49,7 @@ _SOURCES = tuple(CountSource)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Token counts, one entry a sample. `server` and `local` are NaN where there is none; `source` indexes CountSource.
+    """Token counts, one entry a sample, NaN where there is none; `source` indexes CountSource, -1: nobody counted.
 
     `streamed`, `server_streamed`: of `output` and `server_output` those that can be in the answer's events; `reasoning`: how
     many of `server_output` are reasoning by usage, sent or not, 0 where it says nothing.
@@ -63,9 +65,19 @@ class Counts:
     server_streamed: Floats
     reasoning: Floats
 
+    @property
+    def answers_known(self) -> bool:
+        """Whether each answer was counted."""
+        return not bool(np.isnan(self.output).any())
+
+    @property
+    def prompts_known(self) -> bool:
+        """Whether each prompt was counted."""
+        return not bool(np.isnan(self.input).any())
+
     def by_source(self) -> dict[str, int]:
         """Samples counted by each source, absent ones left out."""
-        tally = np.bincount(self.source, minlength=len(_SOURCES))
+        tally = np.bincount(self.source[self.source >= 0], minlength=len(_SOURCES))
         return {str(name): int(n) for name, n in zip(_SOURCES, tally, strict=True) if n}
 
 
@@ -75,15 +87,18 @@ def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
     server = held(_positive(record.usage_output[rows], chars > 0))
     local = held(_floats(record.output_tokens_local[rows]))
     estimate = np.maximum(1, chars // CHARS_PER_TOKEN).astype(np.float64)
+    nobody = len(_SOURCES) - 1
+    if record.system_usage is not None:
+        estimate, nobody = np.full(len(rows), np.nan), -1
     order = [(local, 1), (server, 0)] if reference else [(server, 0), (local, 1)]
     known, values, sources = zip(*((~np.isnan(of), of, source) for of, source in order), strict=True)
     everyone = np.ones(len(rows), np.bool_)
     server_input = held(_positive(record.usage_input[rows], everyone))
-    sent = record.input_tokens_sent[rows].astype(np.float64)
+    sent = record.input_tokens[rows]
     # Steps of recorded sessions are as long as the server counts: nobody else did.
-    ours = np.isnan(server_input) | (reference & (sent > 0))
+    ours = np.isnan(server_input) | (reference & ~np.isnan(sent))
     output = held(np.select(known, values, estimate))
-    source = held(np.select(known, sources, 2).astype(np.int64))
+    source = held(np.select(known, sources, nobody).astype(np.int64))
     reasoning = held(
         np.minimum(record.usage_reasoning.values[rows].astype(np.float64), np.nan_to_num(server))
     )

@@ -518,7 +518,19 @@ class Plan(Part):
             plan |= cls._traced(plan)
         if first and isinstance(plan.get("workload"), dict):
             plan["workload"] = own_keys(plan["workload"])
-        return plan
+        return plan | cls._visible(plan)
+
+    @staticmethod
+    def _visible(plan: Values) -> Values:
+        """Who counts at the boundary of a compound system, if that is left open: its usage counts what its user never sees,
+        so the reference tokenizer that draft 4.4.2 recommends does. A workload file brings its own."""
+        parts = {name: plan.get(name) or {} for name in ("sut", "tokenizer", "workload")}
+        if not all(isinstance(one, dict) for one in parts.values()):
+            return {}
+        left_open = parts["tokenizer"].get("name") in (None, AUTO_TOKENIZER)
+        if parts["sut"].get("boundary") != "compound" or not left_open or parts["workload"].get("file"):
+            return {}
+        return {"tokenizer": {"name": REFERENCE_TOKENIZER, "method": "reference"}}
 
     @staticmethod
     def _traced(plan: Values) -> Values:
@@ -541,6 +553,12 @@ class Plan(Part):
         if not self.instrument.subtract_rtt and "instrument" in values:
             values["instrument"].pop("subtract_rtt", None)
         return values
+
+    @property
+    def compound(self) -> bool:
+        """Whether it is a compound system (draft 4.1.3), whose usage counts calls that its user never sees. Answers by gRPC are
+        token ids, which the client counts itself."""
+        return self.sut.boundary == "compound" and not self.target.interface.grpc
 
     @property
     def keeps_full(self) -> bool:

@@ -120,4 +120,44 @@ LENGTHS: dict[str, Wording] = {
             ): "Requested {asked_mean} tokens on average, the server counted {server_mean}."
         },
     ),
+    "prompt_length:inside": Wording(
+        "Prompt length",
+        "share",
+        {
+            "na": "What a compound system makes of a prompt is inside its boundary, and its usage counts that: no count of it "
+            "says how long the prompt was."
+        },
+    ),
+    "output_length:inside": Wording(
+        "Output length",
+        "share",
+        {
+            "na": "A compound system decides itself how long its answer is, and its usage counts steps that its user never "
+            "sees."
+        },
+    ),
+    "token_counts:inside": Wording(
+        "Token counts",
+        "share",
+        {
+            "na": "A compound system's usage counts steps that its user never sees, so it is compared with nothing; figures "
+            "per token are of the text that was streamed, by the declared tokenizer."
+        },
+    ),
+    "cache_hits:inside": Wording(
+        "Prefix cache",
+        "share",
+        {"na": "Cached tokens are of a compound system's own calls, which are inside its boundary."},
+    ),
+    "tokens_per_event:inside": Wording(
+        "Tokens per event",
+        "share",
+        {
+            "note": "A compound system's usage does not say how many tokens its events carry, so ITL is not measured; the time "
+            "between chunks is."
+        },
+        {
+            "note": "Compare TPOT between systems rather than ITL, or name the model's own tokenizer (--tokenizer PATH)."
+        },
+    ),
 }

@@ -267,8 +267,9 @@ def drive(
         mark(begins=True)
         # Scraped once the last answer is there, too: is the queue empty?
         go_on = warm_up(
-            load, schedule.warm_rows, play, pool.outcomes, tokenizer.count_all, partial(mark, begins=True)
-        )
+            load, schedule.warm_rows, play, pool.outcomes, tokenizer.count_all, partial(mark, begins=True),
+            usage=not plan.compound,
+        )  # fmt: skip
         mark(begins=False)
         return go_on
 

@@ -193,7 +193,7 @@ def _assess(folder: RunFolder) -> Assessment:
     check_memory(folder)
     plan = as_measured(own, facts)
     unmeasured = _Unmeasured(record_parts(folder.record, COLUMNS))
-    record = _record(folder, facts, unmeasured)
+    record = _record(folder, plan, facts, unmeasured)
     scraped = exported(folder, plan, facts)
     server_metrics = scraped.translated
     samples = samples_of(plan, record)
@@ -201,7 +201,12 @@ def _assess(folder: RunFolder) -> Assessment:
     probed = Probed(None if learned is None else learned.template, facts.greeting)
     measurement = measure(plan, record, samples, server_metrics, probed, scraped.machines)
     warm_up = warm_up_summary(
-        plan.load, unmeasured.rows(), record.t_taken, facts.warm_prefixes, server_metrics
+        plan.load,
+        unmeasured.rows(),
+        record.t_taken,
+        facts.warm_prefixes,
+        server_metrics,
+        usage=not plan.compound,
     )
     lookup = _lookup(folder, facts)
     arrival = arrival_comparison(plan, measurement, record)
@@ -251,7 +256,8 @@ def requests_of(folder: RunFolder) -> RequestTimes:
 def samples_in(folder: RunFolder) -> Samples:
     """The samples of a sealed run, with its record. Raises RecordError."""
     facts = read_facts(folder)
-    return samples_of(as_measured(saved.read(folder.plan), facts), _record(folder, facts))
+    plan = as_measured(saved.read(folder.plan), facts)
+    return samples_of(plan, _record(folder, plan, facts))
 
 
 class _Unmeasured:
@@ -272,7 +278,9 @@ class _Unmeasured:
         return pa.concat_tables(self._rows)
 
 
-def _record(folder: RunFolder, facts: RunFacts, parts: Iterable[pa.Table] | None = None) -> Record:
+def _record(
+    folder: RunFolder, plan: Plan, facts: RunFacts, parts: Iterable[pa.Table] | None = None
+) -> Record:
     record = Record.from_tables(
         record_parts(folder.record, COLUMNS) if parts is None else parts,
         read_table(folder.pulse, PULSE),
@@ -287,7 +295,7 @@ def _record(folder: RunFolder, facts: RunFacts, parts: Iterable[pa.Table] | None
     )
     # Arrow keeps the memory in which it read the file, which may be more than the record takes.
     pa.default_memory_pool().release_unused()
-    return record
+    return record.apart_from_system() if plan.compound else record
 
 
 def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:

@@ -161,7 +161,8 @@ def _simulate(
 
         seen = partial(streams, folder, "worker", OUTCOME)
         if load.warmup:
-            warm_up(load, requests.warm_rows, play, seen, tokenizer.count_all, lambda: None)
+            counts, usage = tokenizer.count_all, not plan.compound
+            warm_up(load, requests.warm_rows, play, seen, counts, lambda: None, usage=usage)
         before = modelled.preempted
         if not interrupt.pressed:
             driver.run(

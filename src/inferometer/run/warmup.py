@@ -104,15 +104,23 @@ Count = Callable[[Sequence[str]], Sequence[int | None]]
 
 
 def warm_up(
-    load: Load, rows: Rows, play: Play, ended: Ended, count: Count, drained: Callable[[], None]
+    load: Load,
+    rows: Rows,
+    play: Play,
+    ended: Ended,
+    count: Count,
+    drained: Callable[[], None],
+    *,
+    usage: bool = True,
 ) -> bool:
-    """Carry the warm-up out. `drained` is called when nothing of it is in flight any more. Whether the run goes on."""
+    """Carry the warm-up out. `drained` is called when nothing of it is in flight any more. `usage`: see `volume`. Whether the
+    run goes on."""
     probe, end = rows.requests, rows.requests + rows.probes
     if rows.probes:
         if not play(Part(Phase.PROBE, probe, probe + 1)):
             return False
         probe += 1
-    if not _volume(load, rows, play, ended, count):
+    if not _volume(load, rows, play, lambda: volume(ended(), count, usage=usage)):
         return False
     drained()
     after: list[float | None] = []
@@ -124,13 +132,14 @@ def warm_up(
     return True
 
 
-def _volume(load: Load, rows: Rows, play: Play, ended: Ended, count: Count) -> bool:
-    """All rows once, and then as many of them again as are missing, where tokens are asked for."""
+def _volume(load: Load, rows: Rows, play: Play, found: Callable[[], tuple[int, int]]) -> bool:
+    """All rows once, and then as many of them again as are missing, where tokens are asked for. `found`: requests and tokens
+    so far."""
     if not play(Part(Phase.WARMUP, 0, rows.requests)):
         return False
     sent, cycle, before = rows.requests, 0, (0, 0)
     while load.warmup_tokens:
-        done, tokens = volume(ended(), count)
+        done, tokens = found()
         missing = max(
             load.warmup - done,
             math.ceil(SPARE * (load.warmup_tokens - tokens) * done / tokens) if tokens else rows.requests,
@@ -158,12 +167,14 @@ def settled(latencies: Sequence[float | None]) -> bool:
     return found is not None and found < VARIATION
 
 
-def volume(outcomes: pa.Table, count: Count) -> tuple[int, int]:
-    """The successful requests of the warm-up, and their output tokens: as the server counts them, or else by `count`."""
+def volume(outcomes: pa.Table, count: Count, *, usage: bool = True) -> tuple[int, int]:
+    """The successful requests of the warm-up, and their output tokens: as the server counts them, or else by `count`. Without
+    `usage` by `count` alone: a compound system counts what nobody sees."""
     rows = outcomes.select(["phase", "outcome", "usage_output", "text"]).to_pylist()
     done = [one for one in rows if one["phase"] == Phase.WARMUP and one["outcome"] == Outcome.OK]
-    told = sum(one["usage_output"] or 0 for one in done)
-    texts = [one["text"] for one in done if one["usage_output"] is None and one["text"] is not None]
+    told = sum(one["usage_output"] or 0 for one in done if usage)
+    silent = [one for one in done if one["usage_output"] is None or not usage]
+    texts = [one["text"] for one in silent if one["text"] is not None]
     return len(done), told + sum(tokens or 0 for tokens in count(texts))
 
 
@@ -215,14 +226,18 @@ def warm_up_summary(
     taken: Ints,
     prefixes: WarmPrefixes | None,
     scraped: Sequence[Translated] = (),
+    *,
+    usage: bool = True,
 ) -> WarmUp:
     """`warm_up` of the summary. `rows`: those of a sealed record that are not measured, WARM_UP_COLUMNS; `taken`: when each
     request of the record was taken up (ns). `prefixes`: what run.json says of them. `scraped`: the server's own metrics over
-    the run."""
+    the run. `usage`: see `volume`."""
     plain = msgspec.convert(rows.to_pylist(), list[_Sent])
     warm = [one for one in plain if one.phase == Phase.WARMUP]
     done = [one for one in warm if one.outcome == Outcome.OK]
-    counts = [one.output_tokens_local if one.usage_output is None else one.usage_output for one in done]
+    counts = [
+        one.output_tokens_local if one.usage_output is None or not usage else one.usage_output for one in done
+    ]
     tokens = sum(count or 0 for count in counts)
     end = max((one.t_end for one in warm), default=None)
     later = taken[taken >= end] if end is not None else taken[:0]

@@ -238,6 +238,8 @@ def read(path: Path) -> Run:
         instrument=Instrument(str(run.timestamp_source), summary.version),
     )
     record = Record.from_tables(record_parts(folder.record, COLUMNS), read_table(folder.pulse, PULSE))
+    if plan.compound:
+        record = record.apart_from_system()
     pa.default_memory_pool().release_unused()  # Arrow keeps the memory in which it read the file
     values = _values(summary)
     reference = summary.tokens.tokenizer.method == "reference"

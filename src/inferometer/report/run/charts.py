@@ -78,10 +78,10 @@ def over_time(summary: Summary, series: RunSeries) -> list[Chart]:
         return Chart(title, kind, _SECONDS, Axis(unit), drawn, marks, LOW, within, steady)
 
     late = Series("lateness", series.lateness.t_s, series.lateness.ms)
+    output = Series("output", line.t_s, line.output_tok_s)
+    counted = [chart("Output tokens per second", "tokens/s", "timeline", output)] if line.output_tok_s else []
     return [
-        chart(
-            "Output tokens per second", "tokens/s", "timeline", Series("output", line.t_s, line.output_tok_s)
-        ),
+        *counted,
         chart("Requests in flight", "requests", "timeline", Series("in flight", line.t_s, line.in_flight)),
         chart(
             "Time to First Token",

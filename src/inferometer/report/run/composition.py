@@ -395,7 +395,7 @@ def _tokens(plan: Plan, run: RunFacts, measurement: Measurement) -> TokenAccount
         itl_method=tokens.itl_method,
         single_token_share=tokens.single_token_share,
         events=tokens.events,
-        tokens=round(tokens.tokens),
+        tokens=None if tokens.tokens is None else round(tokens.tokens),
         tokens_per_event=tokens.tokens_per_event,
         prompt=PromptLengths(
             asked_mean=prompt.asked_mean,
@@ -413,4 +413,5 @@ def _tokens(plan: Plan, run: RunFacts, measurement: Measurement) -> TokenAccount
             counted=output.counted,
         ),
         chunk_tokens=tokens.chunk_tokens,
+        system=tokens.system,
     )

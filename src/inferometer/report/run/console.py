@@ -25,7 +25,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import agent_sessions, disclosure, round_trip, rows, tasks
+from inferometer.report.run import agent_sessions, disclosure, round_trip, rows, system_tokens, tasks
 from inferometer.report.run.error_bounds import error_line
 from inferometer.report.run.throughput import whole_run_line
 from inferometer.report.tables import VERDICT_STYLES, Screen
@@ -55,6 +55,8 @@ def render_console(summary: Summary, console: Console, report: str | None = None
         screen.say(_objective(objective))
     if (about := tasks.line(summary)) is not None:
         screen.say("")
+        screen.say(about)
+    if (about := system_tokens.line(summary)) is not None:
         screen.say(about)
     if summary.agent_sessions is not None:
         screen.say("")

@@ -44,7 +44,7 @@ from inferometer.report.figures import (
     statistic,
     text,
 )
-from inferometer.report.run import round_trip
+from inferometer.report.run import round_trip, system_tokens
 from inferometer.report.run.rows import guardrails, server
 from inferometer.report.workload import best_hits, disclosed_rows
 
@@ -276,6 +276,7 @@ def _counted(summary: Summary) -> list[Row]:
             f"asked {figure(output.asked_mean)}, server counted {figure(output.server_mean)}, "
             f"client counted {_by_client(tokenizer, output)}, missed {figure(output.misses)}",
         ),
+        *_of_system(summary),
         (
             "Chunking",
             f"{share(tokens.single_token_share)} of {figure(tokens.events)} events carry one token; "
@@ -284,6 +285,11 @@ def _counted(summary: Summary) -> list[Row]:
         ("ITL option", ITL_METHODS.get(tokens.itl_method or "", text(tokens.itl_method)) + _beside(summary)),
         ("Gaps between tokens", _gaps(summary.itl_shape)),
     ]
+
+
+def _of_system(summary: Summary) -> list[Row]:
+    said = system_tokens.line(summary)
+    return [] if said is None else [("Tokens by the system's usage", said)]
 
 
 def _beside(summary: Summary) -> str:
@@ -546,6 +552,7 @@ def _steady_state(steady: Steady | None) -> str:
     if queue is not None:
         thirds = ", ".join(figure(one) for one in queue.thirds)
         parts.append(f"requests {SOURCES[queue.source]} by thirds {thirds}: {RISING[queue.rising]}")
-    output = ", ".join(figure(one) for one in steady.output_thirds_tok_s)
-    parts.append(f"output tokens/s by thirds {output}: {STABLE[steady.stable]}")
+    if steady.output_thirds_tok_s:
+        output = ", ".join(figure(one) for one in steady.output_thirds_tok_s)
+        parts.append(f"output tokens/s by thirds {output}: {STABLE[steady.stable]}")
     return "; ".join(parts)
