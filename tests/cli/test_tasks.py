@@ -11,9 +11,14 @@ import jsonschema
 import pytest
 from commands import finish, only, run
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from serving import serving
 from shipped_schemas import shipped
 
 from inferometer.journal import tasks
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import RECORD
+from inferometer.journal.seal import read_table
+from inferometer.server.systems.settings import SystemSettings
 
 MODELS = whole(200, b'{"data":[{"id":"m"}]}')
 TASKS: list[dict[str, Any]] = [
@@ -256,3 +261,24 @@ def test_what_a_user_does_not_see_decides_no_task(tmp_path: Path, aside: str) ->
     judged = tasks.read(only(tmp_path / "runs") / "tasks.arrow").to_pylist()
     assert {(one["task"], one["state"]) for one in judged} == {("thought", "failed"), ("said", "passed")}
     assert json.loads(stdout)["tasks"]["all"]["success"] == 0.5
+
+
+def test_a_task_is_ended_at_its_own_time_limit(tmp_path: Path) -> None:
+    """Law: the outcome is `timeout`, not before the limit, though the run's own is far away; others go on to their end."""
+    rows = [
+        {"task": "slow", "input": "Explain the median.", "timeout_s": 0.05},
+        {"task": "quick", "input": "What is 1+1?", "timeout_s": 30},
+    ]
+    settings = SystemSettings(search_ns=60e9, calculator_ns=1e5)
+    with serving(system="agent", system_settings=settings) as port:
+        run(
+            "run", "--url", f"http://127.0.0.1:{port}", "--boundary", "compound", "--tasks",
+            written(tmp_path / "tasks.jsonl", rows), "--rate", "20", "--requests", "6", "--warmup", "0",
+            out=tmp_path / "runs",
+        )  # fmt: skip
+    folder = RunFolder.open(only(tmp_path / "runs"))
+    found = read_table(folder.record, RECORD).to_pylist()
+    assert [row["outcome"] for row in sorted(found, key=lambda row: row["index"])] == ["timeout", "ok"] * 3
+    assert all(row["t_end"] - row["t_submit"] >= 50e6 for row in found if row["outcome"] == "timeout")
+    account = json.loads((folder.path / "summary.json").read_text())["tasks"]
+    assert (account["all"]["timed_out"], account["all"]["succeeded"]) == (3, 3)

@@ -195,6 +195,30 @@ def test_an_ordinary_load_has_steps_and_spans_too(more: dict[str, object], tmp_p
     assert sum(row["phase"] == int(Phase.MEASURE) for row in recorded(found.folder)) == 12
 
 
+def test_a_task_is_ended_at_its_own_time_limit(tmp_path: Path) -> None:
+    """Law: to the ns in virtual time, whichever request was sent first; the plan's limit ends what has none, or a longer one;
+    and its system gives the task up at that instant."""
+    limits = (0.02, None, 0.01, 60, 0.03)
+    path = tmp_path / "tasks.jsonl"
+    rows = [
+        {"task": str(at), "input": "Explain the median.", "output_tokens": 40}
+        | ({} if limit is None else {"timeout_s": limit})
+        for at, limit in enumerate(limits)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = {"--tasks": str(path), "--rate": "200", "--requests": "20", "--warmup": "0", "--timeout": "1"}
+    found = simulated(tmp_path, flags, "slow_tool=1", "slow_tool_by=60s", system="agent")
+    for row in recorded(found.folder):
+        limit = min(limits[row["index"] % 5] or 1, 1)
+        assert row["outcome"] == Outcome.TIMEOUT
+        assert row["t_end"] - row["t_submit"] == round(limit * 1e9)
+    ended = {one["trace_id"]: one["task_ended_ns"] for one in logged(found.folder)}
+    assert sorted(ended.values()) == sorted(row["t_end"] for row in recorded(found.folder))
+    assert {one["outcome"] for one in logged(found.folder)} == {"cancelled"}
+    assert found.summary.tasks is not None
+    assert found.summary.tasks.all.timed_out == 20
+
+
 def test_what_a_simulated_system_cannot_do_is_refused(flags: dict[str, object], tmp_path: Path) -> None:
     """Law: in words, before a folder is made."""
     out, file = tmp_path / "out", str(flags["--tasks"])

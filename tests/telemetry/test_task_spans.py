@@ -101,6 +101,31 @@ def test_tokens_are_known_where_every_model_step_reports_them(tmp_path: Path) ->
     assert (found.input_tokens, found.output_tokens) == (None, None)
 
 
+def test_what_the_system_tried_again_is_counted(tmp_path: Path) -> None:
+    """Law: a step counts as failed by its status, a wrapper of it does not count again; a request is sent once more where its
+    ordinal number of resending is above 0."""
+    error = {"code": 2, "message": "overloaded"}
+
+    def resend(ident: str, count: int) -> dict[str, Any]:
+        one = span(ident, None, 0, 5, "02")
+        one["attributes"] = [{"key": "http.request.resend_count", "value": {"intValue": str(count)}}]
+        return one
+
+    found = joined(
+        tmp_path / "s",
+        document(
+            span("01", "invoke_agent", 0, 100, status=error),
+            span("02", "chat", 0, 50, "01", status=error),
+            span("03", "chat", 10, 40, "02", status={"code": "STATUS_CODE_ERROR"}),
+            span("04", "execute_tool", 50, 60, "01", status={"code": 1}),
+            span("05", "chat", 60, 90, "01", status={}),
+            *(resend(f"1{count}", count) for count in (0, 1, 2)),
+        ),
+    )
+    assert found is not None
+    assert (found.steps["model"], found.failed_steps, found.resends) == (2, 1, 2)
+
+
 def test_openinference_names_its_kinds_too(tmp_path: Path) -> None:
     kinds = {
         "LLM": "model",

@@ -74,6 +74,7 @@ def test_a_file_may_be_csv(tmp_path: Path) -> None:
          "criterion.judge.url"),
         (GOOD | {"criterion": {"judge": {"url": "http://h", "model": "m", "prompt": "no", "pass": "x"}}}, "{answer}"),
         (GOOD | {"timeout_s": 0}, "timeout_s"),
+        (GOOD | {"retries": 3}, "a task is sent once"),
         ("{", "is no JSON"),
         ("[1]", "must be a JSON object"),
     ],

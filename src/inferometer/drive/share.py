@@ -59,6 +59,8 @@ class Share:
         self._lead = [row for row, its_phase in enumerate(phases, first) if leads and its_phase == Phase.LEAD]
         self._leading = frozenset(self._lead)
         self._tokens = schedule.table.column("output_tokens_asked").to_numpy()
+        limits = schedule.table.column("timeout_ns")
+        self._limits = None if limits.null_count == len(limits) else limits.to_pylist()
         self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
         # A single probe has no use for them, and is asked for often.
         columns = ["nonce_at", "nonce_len", "phase"] if part is None or assignment.cycle else []
@@ -119,6 +121,10 @@ class Share:
         """The output tokens that a request asks for, at most."""
         return int(self._tokens[hit.row])
 
+    def timeout_ns(self, hit: Hit) -> int | None:
+        """The request's own time limit; None: it has none."""
+        return None if self._limits is None else self._limits[hit.row]
+
     def session_of(self, _row: int, /) -> int | None:
         """The session of a request, or the conversation; None: it is of none."""
         return None
@@ -177,6 +183,9 @@ class TailShare:
     def tokens(self, hit: Hit) -> int:
         """The output tokens that a request asks for, at most; of the latest one whose body was asked for."""
         return self._tail.tokens(hit.row - self._first)
+
+    def timeout_ns(self, _hit: Hit) -> None:
+        """A trace's requests have no time limits of their own."""
 
     def phase_of(self, _row: int) -> int:
         """A trace has no lead-in."""

@@ -230,7 +230,8 @@ class Worker:
         assert share is not None, "no phase has begun"
         body = share.body(hit)
         head = self._head if self._one_head else self._heads[share.request_class(hit)]
-        deadline = now + self._job.timeout_ns
+        limit = share.timeout_ns(hit)
+        deadline = now + (self._job.timeout_ns if limit is None else min(limit, self._job.timeout_ns))
         if self._session_header is not None:
             session = share.session_of(hit.row)
             own = self._session_header.field(share.phase_of(hit.row), session, hit.row, hit.cycle)

@@ -59,6 +59,7 @@ class Scheduled:
     own_at: int = -1
     own_len: int = 0
     reply: bytes | None = None
+    timeout_ns: int | None = None
 
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:

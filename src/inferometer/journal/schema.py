@@ -122,8 +122,9 @@ SCHEDULE = pa.schema(
         pa.field(
             "reply", pa.binary()
         ),  # as messages, what later turns repeat as its answer; null: the server's
+        pa.field("timeout_ns", pa.int64()),  # its own time limit; null: the plan's
     ],
-    metadata={"inferometer": "schedule/3"},
+    metadata={"inferometer": "schedule/4"},
 )
 
 _TIMES = [

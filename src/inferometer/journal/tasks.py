@@ -36,21 +36,25 @@ TASKS = pa.schema(
         *(pa.field(f"{kind}_ns", pa.int64()) for kind in STEP_KINDS),  # time in which one at least ran
         pa.field("model_input_tokens", pa.int64()),  # of all its model steps, where each reports them
         pa.field("model_output_tokens", pa.int64()),
+        pa.field("failed_steps", pa.int32()),  # whose spans state an error
+        pa.field("resends", pa.int32()),  # requests inside the system that were sent once more
     ],
-    metadata={"inferometer": "tasks/1"},
+    metadata={"inferometer": "tasks/2"},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSteps:
     """What one trace holds: the number of its spans; by kind the number of steps, and the time in which one at least ran;
-    tokens of the model steps (None: not all report them)."""
+    tokens of the model steps (None: not all report them); steps that failed, and requests inside that were sent once more."""
 
     spans: int
     steps: dict[str, int] = field(default_factory=dict)
     ns: dict[str, int] = field(default_factory=dict)
     input_tokens: int | None = None
     output_tokens: int | None = None
+    failed_steps: int = 0
+    resends: int = 0
 
 
 TOLERANCE_NS = 1_000_000
@@ -88,6 +92,8 @@ def write(path: Path, rows: Sequence[TaskRow]) -> None:
         columns[f"{kind}_ns"] = [None if one is None else one.ns.get(kind, 0) for one in steps]
     columns["model_input_tokens"] = [None if one is None else one.input_tokens for one in steps]
     columns["model_output_tokens"] = [None if one is None else one.output_tokens for one in steps]
+    columns["failed_steps"] = [None if one is None else one.failed_steps for one in steps]
+    columns["resends"] = [None if one is None else one.resends for one in steps]
     table = pa.table(
         {name: pa.array(columns[name], TASKS.field(name).type) for name in TASKS.names}, schema=TASKS
     )
@@ -104,6 +110,8 @@ def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
             {kind: row[f"{kind}_ns"] for kind in STEP_KINDS},
             row["model_input_tokens"],
             row["model_output_tokens"],
+            row["failed_steps"],
+            row["resends"],
         )
         for row in table.to_pylist()
         if row["spans"] is not None

@@ -56,13 +56,18 @@ class StepKind:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What the system's own spans say of the tasks of which there are any. Tokens are those of all model steps of a task."""
+    """What the system's own spans say of the tasks of which there are any. Tokens are those of all model steps of a task;
+    `failed_steps` are those of a task, `resends` its requests inside that were sent once more; `completed_after_failure`: tasks
+    that were completed though a step failed, since their system tried again or did without."""
 
     tasks: int
     spans: Stats | None
     kinds: tuple[StepKind, ...]
     model_input_tokens: Stats | None
     model_output_tokens: Stats | None
+    failed_steps: Stats | None
+    resends: Stats | None
+    completed_after_failure: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ class TaskGroup:
 @dataclass(frozen=True, slots=True)
 class TasksAccount:
     """All tasks of the measured phase. `judged`: answers were held to their criteria; False in a simulation, and where a run
-    ended before. `retried`: sent again by the client (a connection was lost before anything was answered). `succeeded_s`:
-    tasks that succeeded a second, over the whole run."""
+    ended before. `retried`: sent again by the client since a connection was lost before anything was answered; no outcome makes
+    it send a task again. `succeeded_s`: tasks that succeeded a second, over the whole run."""
 
     judged: bool
     all: TaskGroup
@@ -260,4 +265,7 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
         tuple(kinds),
         describe(column("model_input_tokens")),
         describe(column("model_output_tokens")),
+        describe(column("failed_steps")),
+        describe(column("resends")),
+        int(((column("failed_steps") > 0) & rows.completed[at]).sum()),
     )

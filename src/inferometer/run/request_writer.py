@@ -25,6 +25,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.workload import LengthsWorkload
 from inferometer.run.replay import Ahead, Announce
 from inferometer.run.warmup import Rows
+from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
 from inferometer.workload.nonces import NONCES
@@ -158,6 +159,7 @@ def scheduled(
         alone = schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
             prompt.requested, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
+            timeout_ns=None if prompt.timeout_s is None else seconds_to_ns(prompt.timeout_s),
         )  # fmt: skip
         yield alone if prompt.place is None else _placed(alone, prompt, prompt.place, dialect)
 

@@ -268,7 +268,7 @@ class SessionRequests:
             rows.append((
                 (
                     row, phase, due, before + own + behind, nonce_at, nonce_len, 0, 0, output, None, 0, 0,
-                    number, at, steps, tool + think, user, own_at, len(own), _reply(step),
+                    number, at, steps, tool + think, user, own_at, len(own), _reply(step), None,
                 ),
                 (
                     row, number, at, [first + one for one in step.after], first + extends if extends >= 0 else None,

@@ -3,7 +3,7 @@
 | event                        | what happens                                                          |
 | ---------------------------- | --------------------------------------------------------------------- |
 | something of the engine      | its tokens are noted; a request with its last token has ended         |
-| a deadline                   | the oldest request has lasted for the plan's timeout, and is given up |
+| a deadline                   | a request has lasted for its timeout, and is given up                 |
 | a read                       | what has arrived is noted; see client.py                              |
 | a request is due, and in a   | it is sent, taken by the server and submitted, all at that instant,   |
 | closed loop `reaction` later | or as late as the client is                                           |
@@ -19,9 +19,11 @@ The loop is drive/worker.py's without what takes time there. Pacers, schedule, e
 
 from __future__ import annotations
 
+import heapq
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from random import Random
 from typing import Protocol
 
@@ -137,7 +139,7 @@ class Driver:
         self._pacer: Pacer = OpenPacer([], [])
         self._share: Share | None = None
         self._reaction = 0
-        self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
+        self._flying: list[tuple[int, int, Generation]] = []  # a heap, by deadline and order; some have ended
         self._in_flight = self._sent = self._ok = self._failed = self._events = self._led = 0
         self._next_pulse = self.now
         self._pulses = 0
@@ -176,15 +178,15 @@ class Driver:
     def _next_instant(self) -> int:
         """The earliest of all that is known to come; never before now."""
         flying, due = self._flying, self._pacer.next_due()
-        while flying and flying[0].ended:
-            flying.popleft()
+        while flying and flying[0][2].ended:
+            heapq.heappop(flying)
         earliest = self._next_pulse
         for at in (
             self._engine.next_due(),
             None if due is None else due + self._reaction,
             self._held[0][0] if self._held else None,
             self._read_at,
-            flying[0].exchange.deadline if flying else None,
+            flying[0][0] if flying else None,
             self._end() if self._duration else None,
             self._drain_by,
         ):
@@ -240,12 +242,10 @@ class Driver:
                 generation.merged.append((generation.text_events, arrived[id(generation)] - since))
 
     def _expire(self) -> None:
-        for generation in self._flying:
-            if generation.ended:
-                continue
-            if generation.exchange.deadline > self.now:
-                break
-            self._give_up(generation, Outcome.TIMEOUT, "no complete response in time")
+        while self._flying and (self._flying[0][2].ended or self._flying[0][0] <= self.now):
+            _, _, generation = heapq.heappop(self._flying)
+            if not generation.ended:
+                self._give_up(generation, Outcome.TIMEOUT, "no complete response in time")
 
     def _send_due(self, share: Share) -> None:
         pacer, by, held = self._pacer, self.now - self._reaction, self._held
@@ -270,7 +270,7 @@ class Driver:
         if self._drain_by is not None and self.now >= self._drain_by:
             self._pacer.stop()
             self._held.clear()
-            for generation in list(self._flying):
+            for _, _, generation in sorted(self._flying, key=itemgetter(1)):
                 if not generation.ended:
                     self._give_up(generation, Outcome.CANCELLED, "cancelled: the time to drain was over")
 
@@ -278,7 +278,9 @@ class Driver:
 
     def _send(self, hit: Hit, body: bytes) -> None:
         now, server = self.now, self._server
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", b"", now + self._timeout_ns, server.dialect)
+        limit = None if self._share is None else self._share.timeout_ns(hit)
+        deadline = now + (self._timeout_ns if limit is None else min(limit, self._timeout_ns))
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", b"", deadline, server.dialect)
         exchange.t_taken = exchange.t_send = exchange.t_submit = now
         if self._share is not None and self._share.listens:
             exchange.body_crc = zlib.crc32(body)
@@ -298,7 +300,7 @@ class Driver:
             self._record(exchange, 0, now + REFUSAL_NS)
             return
         self._in_flight += 1
-        self._flying.append(generation)
+        heapq.heappush(self._flying, (deadline, self._sent, generation))
 
     def _finish(self, generation: Generation, at: int, read_at: int) -> None:
         """The last token arrived at `at`, and its slot is free when it is read."""

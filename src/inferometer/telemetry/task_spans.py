@@ -12,6 +12,8 @@ The file is one JSON object, or one a line (OTLP's file exporter and the collect
 | `rerank`    | rerank                                      | RERANKER                  |
 | `guardrail` | guardrail, apply_guardrail                  | GUARDRAIL                 |
 
+What a system tries again shows as steps whose status is an error, and as requests with `http.request.resend_count`.
+
 The conventions have no name for reranking and guardrails yet; these are names in use. A step within another of its kind (a
 model call in a wrapper of it) is the same step: the innermost counts. Time of a kind is the time in which one at least ran.
 """
@@ -41,13 +43,16 @@ _KINDS: Mapping[str, str] = {
     "apply_guardrail": "guardrail", "llm": "model", "tool": "tool", "retriever": "retrieval", "embedding": "retrieval",
     "reranker": "rerank",
 }  # fmt: skip
+_RESENT = "http.request.resend_count"
+_ERRORS = (2, "STATUS_CODE_ERROR")
 _INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
 _OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One span of a trace that was looked for. `kind`: None: another one than the table names."""
+    """One span of a trace that was looked for. `kind`: None: another one than the table names. `failed`: its status is an
+    error; `resent`: it is a request that was sent once more."""
 
     ident: str
     parent: str
@@ -56,6 +61,8 @@ class Span:
     end_ns: int
     input_tokens: int | None = None
     output_tokens: int | None = None
+    failed: bool = False
+    resent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +99,14 @@ def steps_of(spans: Sequence[Span]) -> TaskSteps:
     """What the spans of one trace come to. A span that is there twice counts once."""
     once = {one.ident: one for one in spans}
     steps, ns = dict.fromkeys(STEP_KINDS, 0), dict.fromkeys(STEP_KINDS, 0)
+    failed = 0
     tokens: dict[str, list[int | None]] = {"input_tokens": [], "output_tokens": []}
     for kind in STEP_KINDS:
         of_kind = [one for one in once.values() if one.kind == kind]
         outer = _ancestors(of_kind, once, kind)
         inner = [one for one in of_kind if one.ident not in outer]
         steps[kind], ns[kind] = len(inner), _covered([(one.start_ns, one.end_ns) for one in of_kind])
+        failed += sum(one.failed for one in inner)
         if kind == "model":
             for name, values in tokens.items():
                 values.extend(getattr(one, name) for one in inner)
@@ -105,7 +114,10 @@ def steps_of(spans: Sequence[Span]) -> TaskSteps:
         name: sum(value for value in values if value is not None) if values and None not in values else None
         for name, values in tokens.items()
     }
-    return TaskSteps(len(once), steps, ns, sums["input_tokens"], sums["output_tokens"])
+    resent = sum(one.resent for one in once.values())
+    return TaskSteps(
+        len(once), steps, ns, sums["input_tokens"], sums["output_tokens"], failed_steps=failed, resends=resent
+    )
 
 
 def _ancestors(spans: Sequence[Span], every: Mapping[str, Span], kind: str) -> set[str]:
@@ -203,7 +215,13 @@ def _span(span: Mapping[str, Any], where: str) -> Span:
         end,
         _first(attributes, _INPUT),
         _first(attributes, _OUTPUT),
+        _is_error(span.get("status")),
+        (_first(attributes, (_RESENT,)) or 0) > 0,
     )
+
+
+def _is_error(status: object) -> bool:
+    return isinstance(status, dict) and status.get("code") in _ERRORS
 
 
 def _attributes(span: Mapping[str, Any], where: str) -> dict[str, str | int]:

@@ -133,6 +133,11 @@ class Row(Line):
         return (*before, *((one.role, one.content) for one in self.messages))
 
     @property
+    def time_limit_s(self) -> float | None:
+        """What the request may take at the most; None: what the plan says."""
+        return None
+
+    @property
     def key(self) -> str | None:
         """What no other row of its file may be called; None: rows have no names."""
         return None

@@ -102,6 +102,7 @@ def generate(
             request_class=None if row.class_ is None else classes[row.class_],
             fields=row.fields or None,
             bare="\n".join(text for _, text in row.chat),
+            timeout_s=row.time_limit_s,
             key=np.concatenate([read(tokenizer, text) for text in texts]),
         )  # fmt: skip
 

@@ -70,7 +70,7 @@ class Prompt:
 
     `place`: of one that does not stand alone (places.py). A turn of a conversation is its own messages alone; before them it
     repeats `repeated` tokens, as far as that can be known now, of which `known` were sent or answered before. `reply`: the
-    recorded answer that later turns repeat; None: the server's.
+    recorded answer that later turns repeat; None: the server's. `timeout_s`: its own time limit; None: the plan's.
     """
 
     content: str | list[int]
@@ -89,6 +89,7 @@ class Prompt:
     repeated: int = 0
     known: int = 0
     reply: tuple[Message, ...] | None = None
+    timeout_s: float | None = None
 
 
 class Contexts(NamedTuple):

@@ -5,13 +5,13 @@
 | `task`          | its name, one of a kind in the file                                                                  |
 | `input`         | what the system is given; a row has either this or `messages`                                        |
 | `criterion`     | what the answer is held to (criterion.py); without it an answer that is complete is enough           |
-| `timeout_s`     | an answer that takes longer is no success; the request itself ends at the plan's own timeout         |
+| `timeout_s`     | the request ends after this time, if the plan's own timeout does not end it sooner                   |
 | all others      | as in a file of prompts                                                                              |
 """
 
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from inferometer.plan.part import NUMBER
 from inferometer.workload.criterion import OUTSIDE, Criterion
@@ -32,6 +32,15 @@ class TaskRow(Row):
     criterion: Criterion | None = None
     timeout_s: Annotated[float, Field(gt=0, le=86_400), NUMBER] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _sent_once(cls, values: object) -> object:
+        if isinstance(values, dict) and "retries" in values:  # docs/decisions/097-a-task-is-sent-once.md
+            raise ValueError(
+                "has retries: a task is sent once, and what its system tries again is counted from its spans"
+            )
+        return values
+
     @field_validator("task")
     @classmethod
     def _printable(cls, name: str) -> str:
@@ -43,6 +52,11 @@ class TaskRow(Row):
     def key(self) -> str | None:
         """See Row."""
         return self.task
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """See Row."""
+        return self.timeout_s
 
     @property
     def input(self) -> str:

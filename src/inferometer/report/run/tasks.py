@@ -99,7 +99,16 @@ def traced_line(traced: Traced, account: TasksAccount) -> str:
         for words, stats in (("input", traced.model_input_tokens), ("output", traced.model_output_tokens))
         if stats is not None
     ]
-    return said + (f"; mean tokens of all model calls of a task: {', '.join(tokens)}." if tokens else ".")
+    if tokens:
+        said += f"; mean tokens of all model calls of a task: {', '.join(tokens)}"
+    if traced.failed_steps is not None and traced.failed_steps.max:
+        said += (
+            f"; {figure(traced.failed_steps.mean)} steps of a task failed on average, and "
+            f"{figure(traced.completed_after_failure)} tasks were completed all the same"
+        )
+    if traced.resends is not None and traced.resends.max:
+        said += f"; the system sent {figure(traced.resends.mean)} requests of a task once more on average"
+    return said + "."
 
 
 def step_rows(traced: Traced) -> list[list[str]]:
