@@ -10,6 +10,7 @@
 | samples.py  | too few samples, outliers, two defects at once                                            |
 | hosts.py    | load hosts: late, dead, of unknown clocks, with shares lost or sent twice; lies to one     |
 | replicas.py | replicas of different speed behind kept connections                                       |
+| agents.py   | dropped subagents, ignored delays, other branches' answers, sessions that do not end      |
 | gates.py    | regressions that `compare` has to see                                                     |
 | clean.py    | nothing                                                                                   |
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
-from benchmarks.trial import client, delivery, gates, hosts, lies, load, replicas, samples, unseen
+from benchmarks.trial import agents, client, delivery, gates, hosts, lies, load, replicas, samples, unseen
 from benchmarks.trial.clean import cleans
 from benchmarks.trial.defects import Defect, Found
 
@@ -33,7 +34,7 @@ CLEAN_SHARE = 0.01
 
 def defects() -> Iterator[Defect]:
     """All that are planted."""
-    for part in (lies, unseen, client, hosts, load, delivery, samples, replicas, gates):
+    for part in (lies, unseen, client, hosts, load, delivery, samples, replicas, agents, gates):
         yield from part.defects()
 
 

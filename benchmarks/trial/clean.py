@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.trial import agents
 from benchmarks.trial.defects import random_of
 from benchmarks.trial.hosts import agreeing
 from benchmarks.trial.lies import OWN, cached
 from benchmarks.trial.playing import Scene
 from benchmarks.trial.records import Recorded, judged, truthful
-from inferometer.drive.progress_counters import Progress
-from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
 from inferometer.run.simulate import simulate
 from inferometer.server.presets import PRESETS
@@ -120,22 +119,12 @@ def _hosts() -> Iterator[Clean]:
 OPEN_OUTPUT = ("output_check_tokens=0",)
 
 
-class Silent:
-    """A user interface that nobody watches."""
-
-    def note(self, text: str) -> None:
-        """Nobody watches."""
-
-    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
-        """Nobody watches."""
-
-
 def simulated(name: str, preset: str, flags: dict[str, Any], *, quick: bool = False) -> Clean:
     """The product's own simulation of a plan, without a guardrail of answers, which would hold text back."""
 
     def carry_out() -> tuple[str, tuple[str, ...]]:
         with tempfile.TemporaryDirectory() as place:
-            result = simulate(build(None, flags), choose(preset, OPEN_OUTPUT), Path(place), Silent())
+            result = simulate(build(None, flags), choose(preset, OPEN_OUTPUT), Path(place), agents.Silent())
         verdict = result.summary.verdict
         return verdict.status, tuple(dict.fromkeys(reason.code for reason in verdict.reasons))
 
@@ -171,3 +160,5 @@ def cleans() -> Iterator[Clean]:
     yield from _declared()
     yield from _hosts()
     yield from _simulations()
+    for name, carry_out in agents.clean():
+        yield Clean(name, carry_out)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.trial.clean import Silent
+from benchmarks.trial.agents import Silent
 from benchmarks.trial.defects import CLOSED, OPEN, Case, Defect, chosen, in_scene, slower
 from benchmarks.trial.playing import Arrivals, Floats, Pace, Scene
 from benchmarks.trial.records import Bent, bent, latencies, sure
