@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.cache import CACHE_SHARE, WARM_SHARE
-from inferometer.judge.verdict import Check, CheckStatus, Facts
+from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.sent_bodies import SentBodies
