@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"engines", "journal", "metrics"},
     "journal": set(),
     "client": {"protocol"},
-    "telemetry": {"client", "journal"},
+    "telemetry": {"client", "journal", "protocol"},
     "workload": {"documents", "engines", "plan"},
     "engines": {"journal", "protocol"},
     "drive": {"client", "plan", "protocol", "engines", "journal"},

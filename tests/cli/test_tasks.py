@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from commands import finish, only, run
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -282,3 +285,90 @@ def test_a_task_is_ended_at_its_own_time_limit(tmp_path: Path) -> None:
     assert all(row["t_end"] - row["t_submit"] >= 50e6 for row in found if row["outcome"] == "timeout")
     account = json.loads((folder.path / "summary.json").read_text())["tasks"]
     assert (account["all"]["timed_out"], account["all"]["succeeded"]) == (3, 3)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-protobuf"])
+def test_spans_are_taken_while_the_load_runs(kind: str, tmp_path: Path) -> None:
+    """Law: what a system sends to the receiver is joined to its requests as spans of a file are, stays in the run's folder, and
+    `recover` joins it once more."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    sender = Sender(port, kind)
+    with scripted(sender, limit=100) as peer:
+        _, stdout, stderr = run(
+            "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
+            written(tmp_path / "tasks.jsonl", TASKS[:3]), "--spans", f"listen:127.0.0.1:{port}", "--rate", "40",
+            "--requests", "6", "--warmup", "0", "--json", out=tmp_path / "runs",
+        )  # fmt: skip
+    account = json.loads(stdout)["tasks"]
+    assert sender.statuses == [200] * 6
+    assert f"http://127.0.0.1:{port}/v1/traces" in stderr
+    kinds = {one["kind"]: one["steps"]["mean"] for one in account["traced"]["kinds"]}
+    assert (account["traced"]["tasks"], kinds["model"], kinds["tool"]) == (6, 2, 1)
+    folder = only(tmp_path / "runs")
+    (folder / "tasks.arrow").unlink()
+    _, stdout, _ = finish("recover", str(folder), "--tasks", str(tmp_path / "tasks.jsonl"), "--json")
+    assert json.loads(stdout)["tasks"]["traced"] == account["traced"]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+class Sender:
+    """A compound system that sends its spans to a receiver as each answer is given."""
+
+    def __init__(self, port: int, kind: str) -> None:
+        self._port, self._kind = port, kind
+        self.statuses: list[int] = []
+
+    def __call__(self, seen: Seen) -> Script:
+        """See Answer of peers.py."""
+        if seen.method == "GET":
+            return Script(MODELS)
+        body = json.loads(seen.body)
+        if not body["stream"]:
+            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
+        spans = _spans(seen.headers.get("traceparent", ""))
+        data = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+        if self._kind != "application/json":
+            data = _in_protobuf(spans)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        connection.request("POST", "/v1/traces", data, {"Content-Type": self._kind})
+        self.statuses.append(connection.getresponse().status)
+        connection.close()
+        return Script(chunked(*tokens("The", " answer", " is", " 42")))
+
+
+def _in_protobuf(spans: list[dict[str, Any]]) -> bytes:
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for one in spans:
+        made = scope.spans.add(
+            trace_id=bytes.fromhex(one["traceId"]), span_id=bytes.fromhex(one["spanId"]),
+            parent_span_id=bytes.fromhex(one["parentSpanId"]), start_time_unix_nano=int(one["startTimeUnixNano"]),
+            end_time_unix_nano=int(one["endTimeUnixNano"]),
+        )  # fmt: skip
+        for tag in one["attributes"]:
+            value = made.attributes.add(key=tag["key"]).value
+            if "intValue" in tag["value"]:
+                value.int_value = int(tag["value"]["intValue"])
+            else:
+                value.string_value = tag["value"]["stringValue"]
+    return bytes(request.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("listen:", "listen:HOST:PORT"), ("listen:h:99999", "listen:HOST:PORT"), ("listen:127.0.0.1:{taken}", "cannot listen")],
+)  # fmt: skip
+def test_where_spans_cannot_be_taken_is_said_before_anything_is_sent(
+    place: str, words: str, tmp_path: Path
+) -> None:
+    """Law: exit code 2, and no folder stays."""
+    with socket.create_server(("127.0.0.1", 0)) as held, serving(system="rag") as port:
+        code, _, stderr = run(
+            "run", "--url", f"http://127.0.0.1:{port}", "--tasks", written(tmp_path / "t.jsonl", TASKS[:1]),
+            "--spans", place.format(taken=held.getsockname()[1]), out=tmp_path / "runs",
+        )  # fmt: skip
+    assert code == 2
+    assert words in " ".join(stderr.split())
+    assert not (tmp_path / "runs").exists() or not any(one.is_dir() for one in (tmp_path / "runs").iterdir())

@@ -34,6 +34,7 @@ from inferometer.plan.schema import (
 )
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.plan.switching import Switching
+from inferometer.plan.task_rules import place_to_listen
 from inferometer.plan.workload import PromptsWorkload, StandardWorkload, TasksWorkload
 
 Reached = tuple[str, str]
@@ -100,7 +101,9 @@ def _tasks(workload: TasksWorkload, use: str) -> Iterator[Reached]:
             "workload.task_commands",
             f"the commands that {_as_is(workload.tasks)} names would be run, and the judges that it names be sent the answers",
         )
-    if workload.spans is not None:
+    if place_to_listen(workload.spans) is not None:
+        yield "workload.spans", f"would {_as_is((workload.spans or '').replace(':', ' at ', 1))}, for spans"
+    elif workload.spans is not None:
         yield "workload.spans", f"{_as_is(workload.spans)} would be read, and spans be taken from it"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from inferometer.plan.fault import Fault
@@ -12,6 +13,17 @@ TRACE_HEADER = "traceparent"
 """The header of W3C Trace Context, by which a system's spans are found again."""
 
 
+_LISTEN = re.compile(r"listen:(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
+
+
+def place_to_listen(spans: str | None) -> tuple[str, int] | None:
+    """Host and port of `listen:HOST:PORT`; None where `workload.spans` is not of this form."""
+    found = None if spans is None else _LISTEN.fullmatch(spans)
+    if found is None or int(found["port"]) > 65_535:
+        return None
+    return found["v6"] or found["host"], int(found["port"])
+
+
 def task_faults(plan: Plan) -> Iterator[Fault]:
     """Every rule about tasks that the plan breaks."""
     if not isinstance(plan.workload, TasksWorkload):
@@ -20,6 +32,12 @@ def task_faults(plan: Plan) -> Iterator[Fault]:
         yield Fault(
             ("instrument.keep_text", "workload.tasks"),
             "answers to tasks are judged after the load, from the text in the record: leave {instrument.keep_text} out",
+        )
+    spans = plan.workload.spans
+    if spans is not None and spans.startswith("listen:") and place_to_listen(spans) is None:
+        yield Fault(
+            ("workload.spans",),
+            "must be a file, or listen:HOST:PORT with a port up to 65535, such as listen:127.0.0.1:4318",
         )
     if plan.load.model == "users":
         yield Fault(

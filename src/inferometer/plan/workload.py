@@ -300,7 +300,8 @@ class TasksWorkload(RowsWorkload, OneTurn):
     answer is held to after the load.
 
     `task_commands`: the file may name commands that are run and judges that are asked; without it such a file is refused, for
-    it may be somebody else's. `spans` is read after the load: what the system recorded of its own steps.
+    it may be somebody else's. `spans` is what the system recorded of its own steps: a file that
+    is read after the load, or `listen:HOST:PORT`, where it sends them.
     """
 
     chosen_by: ClassVar[str] = "workload.tasks"
@@ -341,9 +342,10 @@ class TasksWorkload(RowsWorkload, OneTurn):
     spans: Annotated[
         Text | None,
         Field(
-            description="OTLP JSON file of the system's spans (OpenTelemetry), read after the load and joined by trace id."
+            description="The system's spans (OpenTelemetry), joined by trace id after the load: a file of OTLP JSON, or "
+            "listen:HOST:PORT to take them over HTTP while the load runs."
         ),
-        Option("--spans", "Workload", "FILE"),
+        Option("--spans", "Workload", "FILE|listen:HOST:PORT"),
     ] = None
 
     @property

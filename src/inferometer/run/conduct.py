@@ -45,6 +45,7 @@ from inferometer.run.preparation import prepared
 from inferometer.run.request_writer import RequestWriter
 from inferometer.run.round_trips import RoundTripAccount
 from inferometer.run.scraping import Scrapes, secrets_of_run
+from inferometer.run.span_listening import listening
 from inferometer.run.target import (
     Target,
     embedded_server,
@@ -97,6 +98,7 @@ def conduct(
             # Processes first: they start up while this one prepares.
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
+            spans = stack.enter_context(listening(plan, folder, ui.note))
             with _pool(plan, folder, embedded, hosts, ui) as pool:
                 plan, source = sourced(plan, ui.note)
                 announce_need(plan, source, folder, ui)
@@ -128,8 +130,7 @@ def conduct(
             write_facts(folder, _with_deaths(plan, pool, facts, schedule))
             ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
-            judging = partial(judge_tasks, plan, folder, ui.note)
-            return conclude(folder, tokenizer, scrapes, judging)
+            return conclude(folder, tokenizer, scrapes, lambda: judge_tasks(plan, folder, ui.note, spans()))
     except BaseException as cause:
         raise cut_short(folder, cause)  # noqa: B904 - it is the cause, or carries it
 

@@ -29,6 +29,7 @@ from inferometer.journal.seal import record_parts
 from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps, exceeds
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
+from inferometer.plan.task_rules import place_to_listen
 from inferometer.plan.workload import TasksWorkload
 from inferometer.run.criterion_process import Decision
 from inferometer.run.facts import read_facts
@@ -110,7 +111,8 @@ def not_judged(plan: Plan, folder: RunFolder) -> list[str]:
     if _answers_are_filler(read_facts(folder)):
         return []
     more = " --task-commands" if plan.workload.task_commands else ""
-    more += "" if plan.workload.spans is None else " --spans FILE"
+    spans = plan.workload.spans
+    more += "" if spans is None or place_to_listen(spans) is not None else " --spans FILE"
     return [
         "the answers to the tasks are not judged, since a folder's words open no file: "
         f"`inferometer recover {folder.path} --tasks FILE{more}` judges them"

@@ -47,6 +47,8 @@ _RESENT = "http.request.resend_count"
 _ERRORS = (2, "STATUS_CODE_ERROR")
 _INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
 _OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
+ATTRIBUTES = frozenset({_OPERATION, _OPENINFERENCE, _RESENT, *_INPUT, *_OUTPUT})
+"""Those that are read."""
 
 
 @dataclass(frozen=True, slots=True)
