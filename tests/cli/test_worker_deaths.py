@@ -102,7 +102,7 @@ def test_a_dead_worker_is_named_with_its_share_and_what_was_written_is_kept(
     slots = SLOTS if "closed" in load else None
     assert dead["load_share"] == (slots_of(killed, 2, SLOTS) / SLOTS if slots else 0.5)
     said = message(summary)
-    assert f"Died: {killed} of 2 workers" in said
+    assert f"Died: number {killed} of 2 workers" in said
     if load == "closed by time":
         assert dead["requests"] is None
         assert dead["lost"] == max(0, dead["sent"] - dead["kept"] - rows[Phase.LEAD, killed])
@@ -127,7 +127,7 @@ def test_a_run_whose_workers_all_die_ends_and_reports_what_they_wrote(load: str,
     assert sum(one["load_share"] for one in dead) == pytest.approx(1)
     assert sum(one["requests"] for one in dead) == measured(folder)
     assert all(rows[Phase.MEASURE, worker] + rows[Phase.LEAD, worker] >= written[worker] for worker in (0, 1))
-    assert "Died: 0, 1 of 2 workers" in message(summary) or "Died: 1, 0 of 2 workers" in message(summary)
+    assert "number 0, 1 of 2 workers" in message(summary) or "number 1, 0 of 2 workers" in message(summary)
     assert summary["instrument"]["timestamp_source"] == "kernel"
 
 
