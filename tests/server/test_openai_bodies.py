@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inferometer.server.filler_text import PIECES
 from inferometer.server.ollama import OllamaReader
-from inferometer.server.openai import ApiError, Ask, Reader, Script, error_body
+from inferometer.server.openai import IMAGE_TOKENS, ApiError, Ask, Reader, Script, error_body
 from inferometer.server.responses import ResponsesReader
 from inferometer.workload.encodings import Cl100k
 
@@ -87,6 +87,53 @@ def test_a_chats_tokens_are_its_text_and_seven_for_one_user_message() -> None:
     assert chat(messages=two).prompt_tokens == (1 + 0 + 3) + (1 + 1 + 3) + 3
     tokenized = READER.tokenize(json.dumps({"messages": two}).encode())
     assert tokenized["count"] == chat(messages=two).prompt_tokens
+
+
+def test_an_image_and_a_tool_call_have_tokens() -> None:
+    """Law: an image counts the same by URL and as data, whatever its size; a tool call its name and its arguments."""
+    plain = chat(messages=[{"role": "user", "content": "hello"}]).prompt_tokens
+    text = {"type": "text", "text": "hello"}
+    for url in ("https://example.org/a.png", "data:image/png;base64," + "A" * 5000):
+        parts = [text, {"type": "image_url", "image_url": {"url": url, "detail": "high"}}]
+        assert chat(messages=[{"role": "user", "content": parts}]).prompt_tokens == plain + IMAGE_TOKENS
+        assert (
+            chat(messages=[{"role": "user", "content": [parts[1], text, parts[1], parts[1]]}]).prompt_tokens
+            == plain + 3 * IMAGE_TOKENS
+        )
+    call = {"id": "c1", "type": "function", "function": {"name": "hello", "arguments": "hello world"}}
+    turn = {"role": "assistant", "content": None}
+    without = chat(messages=[turn]).prompt_tokens
+    assert chat(messages=[turn | {"tool_calls": [call, call]}]).prompt_tokens == without + 2 * (1 + 2)
+
+
+def test_an_image_is_found_in_the_cache_and_another_is_not() -> None:
+    """Law: what is hashed of a prompt tells images apart, and knows one again."""
+    reader = Reader("m", 10_000, Cl100k(), block_tokens=16)
+
+    def hashes(url: str) -> tuple[int, ...]:
+        parts = [{"type": "image_url", "image_url": {"url": url}}]
+        return reader.chat(json.dumps({"messages": [{"role": "user", "content": parts}]}).encode()).hashes
+
+    assert len(hashes("http://h/a")) == (IMAGE_TOKENS + 7) // 16
+    assert hashes("http://h/a") == hashes("http://h/a")
+    assert not set(hashes("http://h/a")) & set(hashes("http://h/b"))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url"},
+        {"type": "image_url", "image_url": {}},
+        {"type": "image_url", "image_url": 3},
+        {"type": "input_audio"},
+    ],
+)
+def test_parts_that_are_neither_text_nor_an_image_are_refused(part: dict[str, Any]) -> None:
+    """Law: 400, in words."""
+    body = json.dumps({"messages": [{"role": "user", "content": [part]}]}).encode()
+    with pytest.raises(ApiError) as refused:
+        READER.chat(body)
+    assert refused.value.status == 400
 
 
 @pytest.mark.parametrize(

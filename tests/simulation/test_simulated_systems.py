@@ -219,6 +219,28 @@ def test_a_task_is_ended_at_its_own_time_limit(tmp_path: Path) -> None:
     assert found.summary.tasks.all.timed_out == 20
 
 
+@pytest.mark.parametrize("system", [None, "agent", "rag"])
+def test_sessions_with_images_and_tools_are_simulated(system: str | None, tmp_path: Path) -> None:
+    """Law: an engine and a system take each step of recorded sessions; what waits for another is sent after it."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q": 1}'}}
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    steps = [
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}],
+         "reply": {"content": None, "tool_calls": [call]}, "output_tokens": 5},
+        {"messages": [{"role": "tool", "tool_call_id": "c1", "content": "a cat"}], "tool_ms": 20, "output_tokens": 6},
+    ]  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps({"session": str(at), "steps": steps}) + "\n" for at in range(5)))
+    flags: dict[str, object] = {"--sessions": str(path), "--concurrency": "2", "--warmup": "0"}
+    found = simulated(tmp_path, flags, system=system)
+    assert found.summary.requests.completed == 10
+    for row in recorded(found.folder):
+        assert row["usage_input"] > 85 or system is not None
+    measured = found.summary.agent_sessions
+    assert measured is not None
+    assert (measured.finished, measured.steps.succeeded) == (5, 10)
+
+
 def test_what_a_simulated_system_cannot_do_is_refused(flags: dict[str, object], tmp_path: Path) -> None:
     """Law: in words, before a folder is made."""
     out, file = tmp_path / "out", str(flags["--tasks"])

@@ -8,6 +8,8 @@ request, a short one and `content_filter`.
 **Prompt tokens.** A list of ids counts itself. Text is counted with cl100k. A chat is laid out as OpenAI lays out chats for
 cl100k models, `<|im_start|>role<|im_sep|>content<|im_end|>` for each message and `<|im_start|>assistant<|im_sep|>` at the end,
 which comes to content + role + 3 for each message and 3 for the request: 7 tokens more than its text for one user message.
+The content of a message is its text, IMAGE_TOKENS for each image, whatever its size, and the name and arguments of each of its
+tool calls. An image is not looked at: one URL, or one piece of data, has the same ids each time, and a prefix cache finds it.
 
 **Events.** A token's bytes are put together from three pieces prepared in advance, so that one costs one concatenation:
 chunk size and text before the response's id | id, time and model | the token's text and the rest.
@@ -15,6 +17,8 @@ chunk size and text before the response's id | id, time and model | the token's 
 
 from __future__ import annotations
 
+import itertools
+import zlib
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -29,7 +33,11 @@ SCRIPTED = ("chat", "completions")
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
 _HEAD_CHARACTERS, _HEAD_IDS = 96, 8
+IMAGE_TOKENS = 85
+"""Of an image: what OpenAI counts for one in low detail."""
 _IM_START, _IM_END, _IM_SEP = 100264, 100265, 100266
+_IMAGE = 100_300
+"""The ids of images: from here on, which no text has."""
 
 
 class Tokenizer(Protocol):
@@ -80,11 +88,32 @@ Whole = Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)]
 
 
+class _Image(msgspec.Struct):
+    url: str
+
+
 class Part(msgspec.Struct):
     """A part of a message's content."""
 
     type: str
     text: str = ""
+    image_url: str | _Image | None = None
+
+    @property
+    def image(self) -> str | None:
+        """The URL or the data of an image; None: it is none."""
+        if self.type != "image_url":
+            return None
+        return self.image_url.url if isinstance(self.image_url, _Image) else self.image_url
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+    arguments: str = ""
+
+
+class _Call(msgspec.Struct):
+    function: _Function | None = None
 
 
 class Message(msgspec.Struct):
@@ -92,6 +121,7 @@ class Message(msgspec.Struct):
 
     role: str
     content: str | list[Part] | None = None
+    tool_calls: list[_Call] | None = None
 
 
 class _StreamOptions(msgspec.Struct):
@@ -273,13 +303,33 @@ class Reader:
         encode = self._tokenizer.encode
         ids: list[int] = []
         for message in messages:
-            content = message.content
-            if isinstance(content, list):
-                if any(part.type != "text" for part in content):
-                    raise ApiError(400, "only text parts are supported", "messages")
-                content = "".join(part.text for part in content)
-            ids += [_IM_START, *encode(message.role), _IM_SEP, *encode(content or ""), _IM_END]
+            ids += [_IM_START, *encode(message.role), _IM_SEP, *self._content(message), _IM_END]
         return [*ids, _IM_START, *encode("assistant"), _IM_SEP]
+
+    def _content(self, message: Message) -> list[int]:
+        """What a message says; see the head of this file. Raises ApiError."""
+        encode, content = self._tokenizer.encode, message.content
+        ids: list[int] = []
+        if isinstance(content, list):
+            for image, parts in itertools.groupby(content, lambda part: part.image):
+                if image is not None:
+                    ids += _image_ids(image) * len(list(parts))
+                    continue
+                found = list(parts)
+                if any(part.type != "text" for part in found):
+                    raise ApiError(400, "parts are text, or image_url with a URL or data", "messages")
+                ids += encode("".join(part.text for part in found))
+        else:
+            ids += encode(content or "")
+        for call in message.tool_calls or ():
+            if call.function is not None:
+                ids += [*encode(call.function.name), *encode(call.function.arguments)]
+        return ids
+
+
+def _image_ids(image: str) -> list[int]:
+    """IMAGE_TOKENS ids, which say which image it is."""
+    return [_IMAGE + zlib.crc32(image.encode("utf-8", "surrogatepass"))] * IMAGE_TOKENS
 
 
 def head_of(prompt: str | list[Any]) -> str:
