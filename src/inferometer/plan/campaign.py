@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from inferometer import foreign_json
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import document, wording
+from inferometer.plan.campaign_workload import of_workload
 from inferometer.plan.document import Document
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part, Values
@@ -109,10 +110,12 @@ def campaign(
         problems += wrong.problems
         more = wrong.more
     tests = _with_workload(tests, plan)
-    if "fairness" in names and chooses_workload(plan) and not classes:
-        problems.append(UNUSED_WORKLOAD)
     whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
-    problems += _impossible(whole)
+    impossible = list(_impossible(whole))
+    refused = any(problem.where == "fairness" for problem in impossible)
+    if "fairness" in names and chooses_workload(plan) and not classes and not refused:
+        problems.append(UNUSED_WORKLOAD)
+    problems += impossible
     if problems:
         raise PlanError.first(problems, more)
     return whole
@@ -146,6 +149,7 @@ def _impossible(whole: Campaign) -> Iterator[Problem]:
             "--users",
             "users have their own load, but the tests choose theirs: use --rate or --concurrency",
         )
+    yield from of_workload(whole.names, whole.plan, whole.tests)
     embedded = whole.plan.target.url is None or whole.simulated
     if not embedded and whole.engine != EngineChoice():
         yield Problem(

@@ -2,7 +2,7 @@
 
 Draft 4.5.1 asks for a warm-up before measurement begins, not before each test: a system that stays in its state stays warm. So
 a quick campaign warms up once in a state (studies/campaign.py gives later tests the run again), and with requests that make
-4.5.1's amounts in the least time, whatever the workload.
+4.5.1's amounts in the least time, whatever the workload, unless that is tasks or recorded sessions.
 
 | a test's run                                        | comes                                                      |
 | --------------------------------------------------- | ---------------------------------------------------------- |
@@ -23,6 +23,8 @@ from inferometer.documents.note import Note
 from inferometer.errors import CannotSwitch, PlanError
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
+from inferometer.plan.session_workload import SessionsWorkload
+from inferometer.plan.workload import TasksWorkload
 from inferometer.procedures.setup import (
     WARMUP_PART,
     WARMUP_REQUESTS,
@@ -75,16 +77,23 @@ def sharing(steps: Steps) -> Generator[Step, Measured | Switched, None]:
 
 
 def warm_up(plan: Plan) -> Run:
-    """The warm-up of a state, of the system that a plan names."""
-    words = another_workload(
-        variant(plan, slos=[]),
+    """The warm-up of a state, of the system that a plan names. A compound system gets its tasks, and an agent its sessions:
+    random tokens are none (draft 4.1.3)."""
+    bare = variant(plan, slos=[])
+    own = isinstance(plan.workload, TasksWorkload | SessionsWorkload)
+    words = bare if own else _quickest(bare)
+    ready = closed_loop(with_warm_up(words, prefixes=False), IN_FLIGHT, requests=MEASURED)
+    return Run(ready, WARMUP_PART, Conditions(concurrency=IN_FLIGHT), Note("warming_up"))
+
+
+def _quickest(plan: Plan) -> Plan:
+    return another_workload(
+        plan,
         name="custom",
         based_on="synthetic-uniform",
         input_tokens=str(fixed(PROMPT)),
         output_tokens=str(fixed(ANSWER)),
     )
-    ready = closed_loop(with_warm_up(words, prefixes=False), IN_FLIGHT, requests=MEASURED)
-    return Run(ready, WARMUP_PART, Conditions(concurrency=IN_FLIGHT), Note("warming_up"))
 
 
 def _fills(plan: Plan) -> bool:

@@ -3,6 +3,7 @@ before the start already; a run that came to less breaks it afterwards."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from inferometer.documents.note import Note
@@ -294,6 +295,10 @@ def fixed_output(evidence: Evidence) -> Ruling | None:
         length = run.summary.plan.workload.output_tokens
         if length is not None and not isinstance(length, Fixed):
             return violated(note("answers_vary", lengths=str(length)), run.name)
+        asked = run.summary.tokens.output.asked_mean
+        if isinstance(length, Fixed) and asked is not None and not math.isclose(asked, length.mean()):
+            # The rows of a file may name lengths of their own.
+            return violated(note("answers_vary", lengths=f"{asked:.4g} on average"), run.name)
     tokens = evidence.number("output_tokens")
     return None if tokens is None else satisfied(note("answers_of_one_length", tokens=tokens))
 
