@@ -132,3 +132,22 @@ def test_a_summary_without_sessions_is_read_as_before(summary: tuple[Path, Summa
     del data["agent_sessions"]
     again = from_json(json.dumps(data), Summary, SCHEMA, "summary.json")
     assert again == replace(again, agent_sessions=None)
+
+
+def test_blocks_have_the_size_of_the_simulated_engine(tmp_path: Path) -> None:
+    """Law: the best that a cache finds is in whole blocks of that engine, which the report names; of a folder of which nothing
+    states them 16 are assumed, and it says so."""
+    said = "one two three four five six seven eight nine ten " * 12
+    steps = [{"messages": [{"role": "user", "content": said}], "output_tokens": 4}] * 3
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps({"session": str(at), "steps": steps}) + "\n" for at in range(4)))
+    flags: dict[str, object] = {"--sessions": str(path), "--concurrency": "2", "--warmup": "0"}
+    settings = ("prefix_caching=on", "block_tokens=64")
+    found = simulated(tmp_path / "runs", flags, *settings)
+    measured = found.summary.agent_sessions
+    assert measured is not None
+    assert (measured.block_tokens, measured.block_stated) == (64, True)
+    assert measured.reuse is not None
+    assert measured.reuse.seen.value == pytest.approx(measured.reuse.best.value)
+    for name in ("report.md", "report.html"):
+        assert "in blocks of 64 tokens, as the engine states" in (found.folder / name).read_text()

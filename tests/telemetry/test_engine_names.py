@@ -169,3 +169,19 @@ def test_a_server_that_says_absurd_things_is_not_believed() -> None:
     found = told([sane, absurd, sane])
     assert found.tracks["running"].values.tolist() == [3, 3]
     assert "running" not in told([absurd + body("gauge", "vllm:num_requests_waiting", {"": 1.0})]).tracks
+
+
+def test_the_block_size_of_a_recorded_vllm_is_read() -> None:
+    """Law: as its cache_config_info has it; what is no size, and two engines that differ, state none."""
+    recorded = VECTORS / "vllm.jsonl.zst"
+    (found,) = translate(collect(read(recorded)), frozenset(), 0)
+    assert found.block_tokens == 128  # of a CPU
+    running = body("gauge", "vllm:num_requests_running", {"": 1.0})
+
+    def stated(*sizes: str) -> int | None:
+        labels = {f'block_size="{size}",engine="{at}"': 1.0 for at, size in enumerate(sizes)}
+        return told([running + body("gauge", "vllm:cache_config_info", labels)]).block_tokens
+
+    assert (stated("32"), stated("32", "32"), stated("16", "32")) == (32, 32, None)
+    assert [stated(one) for one in ("None", "0", "-1", "1e9", "9" * 30)] == [None] * 5
+    assert told([running]).block_tokens is None

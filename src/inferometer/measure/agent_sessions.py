@@ -25,7 +25,7 @@ import numpy as np
 
 from inferometer.measure.dependence import binned, effective_size
 from inferometer.measure.jackknife import jackknife_intervals
-from inferometer.measure.kv_reuse import Reuse, reuse_of, sample_of
+from inferometer.measure.kv_reuse import BLOCK, Reuse, reuse_of, sample_of
 from inferometer.measure.large_arrays import chosen
 from inferometer.measure.lengths import TEMPLATE_TOKENS
 from inferometer.measure.load import Span, within
@@ -136,7 +136,8 @@ class AgentSessions:
 
     `broken_by`: outcomes of the first step of each broken session that failed. `good`: of the sessions that ended, those all of
     whose steps succeeded and met the plan's latency objectives; None without such an objective. `context_growth`: prompt tokens
-    of the last step less those of the first. Times in ms, lengths in tokens.
+    of the last step less those of the first. `block_tokens`: of a block of the prefix cache, which `reuse` was reckoned with;
+    `block_stated`: the engine states them. Times in ms, lengths in tokens.
     """
 
     begun: int
@@ -162,14 +163,19 @@ class AgentSessions:
     reused_tokens: ReusedTokens | None
     by_position: tuple[StepGroup, ...]
     by_agent: tuple[StepGroup, ...]
+    block_tokens: int = BLOCK
+    block_stated: bool = False
 
 
-def agent_sessions(runs: SessionRuns, samples: Samples, window: Window) -> AgentSessions:
-    """Measure the sessions of a record. `samples`: its own; `window`: of its measurement."""
+def agent_sessions(
+    runs: SessionRuns, samples: Samples, window: Window, block_tokens: int | None = None
+) -> AgentSessions:
+    """Measure the sessions of a record. `samples`: its own; `window`: of its measurement; `block_tokens`: of the engine's
+    prefix cache, if that is known."""
     ended = _Ended(runs, samples)
     finished = ended.finished
     times = session_times(runs, finished)
-    reuse = reuse_of(runs, samples)
+    reuse = reuse_of(runs, samples, block_tokens or BLOCK)
     steady = _steady(window)
     duration = times.wall_ns / NS_PER_MS
     wait = samples.wait_ms * float(times.depth.mean()) if len(times.depth) else 0.0
@@ -203,6 +209,8 @@ def agent_sessions(runs: SessionRuns, samples: Samples, window: Window) -> Agent
         reused_tokens=_reused(reuse),
         by_position=_by_position(runs, samples, reuse),
         by_agent=_by_agent(runs, samples, reuse),
+        block_tokens=block_tokens or BLOCK,
+        block_stated=block_tokens is not None,
     )
 
 

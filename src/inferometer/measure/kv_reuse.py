@@ -5,7 +5,7 @@ By the server's own counts of the step s and of the step e that it goes on with;
 | of s     | tokens                                                                                             |
 | -------- | -------------------------------------------------------------------------------------------------- |
 | possible | min(i_s, i_e), and o_e less its reasoning if the server's own answer is repeated                   |
-| best     | the same less the prompt's last token, in whole blocks of BLOCK: what a cache without limit finds  |
+| best     | the same less the prompt's last token, in whole blocks: what a cache without limit finds           |
 | seen     | min(cached, possible): what the server says that it found, of what its session had computed        |
 
 A step that goes on with none repeats nothing: 0, 0, 0. What is cached beyond `possible` was known from elsewhere: a chat
@@ -24,7 +24,7 @@ from inferometer.measure.samples import Samples
 from inferometer.measure.session_steps import NONE, SessionRuns
 
 BLOCK = 16
-"""Tokens of a block: what the engines in use hold by default, vLLM among them."""
+"""Tokens of a block, where the engine does not state them: what most hold by default, vLLM among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Reuse:
     extending: Mask
 
 
-def reuse_of(runs: SessionRuns, samples: Samples) -> Reuse:
-    """Of all entries; see the head."""
+def reuse_of(runs: SessionRuns, samples: Samples, block: int = BLOCK) -> Reuse:
+    """Of all entries; see the head. `block`: tokens of a block."""
     graph, entries = runs.graph, len(runs.row)
     sample = sample_of(runs, samples)
     prompt, answer = (np.full(entries, np.nan) for _ in range(2))
@@ -61,7 +61,7 @@ def reuse_of(runs: SessionRuns, samples: Samples) -> Reuse:
         own = graph.own_reply[runs.place[earlier]]
         had = np.where(extending, prompt[earlier] + np.where(own, answer[earlier], 0.0), 0.0)
     possible = np.minimum(prompt, had)
-    best = np.maximum(np.floor(np.minimum(possible, prompt - 1) / BLOCK), 0.0) * BLOCK
+    best = np.maximum(np.floor(np.minimum(possible, prompt - 1) / block), 0.0) * block
     return Reuse(
         prompt,
         cached,

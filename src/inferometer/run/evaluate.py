@@ -45,6 +45,7 @@ from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.session_evidence import session_evidence
 from inferometer.run.task_judging import not_judged
 from inferometer.run.warmup import WARM_UP_COLUMNS, warm_up_summary
+from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.workload import tokenizers
 
 
@@ -210,7 +211,8 @@ def _assess(folder: RunFolder) -> Assessment:
     )
     lookup = _lookup(folder, facts)
     arrival = arrival_comparison(plan, measurement, record)
-    sessions = session_evidence(folder, plan, record, samples, measurement.window)
+    block = _block_tokens(facts, server_metrics)
+    sessions = session_evidence(folder, plan, record, samples, measurement.window, block)
     verdict = judge(
         plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
         facts.answered_as or facts.model, facts.round_trips, sessions,
@@ -227,6 +229,15 @@ def _assess(folder: RunFolder) -> Assessment:
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
     return Assessment(summary, drawn, scraped.notes, request_times(record, samples))
+
+
+def _block_tokens(facts: RunFacts, metrics: Iterable[Translated]) -> int | None:
+    """Of the prefix cache, by the simulated engine's settings or the target's own metrics; None: nothing states them."""
+    if facts.engine is not None:
+        block = facts.engine.settings.get("block_tokens")
+        return block if isinstance(block, int) and block > 0 else None
+    stated = {one.block_tokens for one in metrics if one.own and one.block_tokens is not None}
+    return stated.pop() if len(stated) == 1 else None
 
 
 def _tasks(folder: RunFolder, plan: Plan, record: Record, samples: Samples) -> TasksAccount | None:

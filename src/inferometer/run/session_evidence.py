@@ -21,9 +21,15 @@ from inferometer.plan.schema import Plan
 
 
 def session_evidence(
-    folder: RunFolder, plan: Plan, record: Record, samples: Samples, window: Window
+    folder: RunFolder,
+    plan: Plan,
+    record: Record,
+    samples: Samples,
+    window: Window,
+    block_tokens: int | None = None,
 ) -> SessionEvidence:
-    """See the head. A folder without its schedule, as of an archive, has none of it. Raises RecordError."""
+    """See the head. `block_tokens`: of the engine's prefix cache, if that is known. A folder without its schedule, as of an
+    archive, has none of it. Raises RecordError."""
     if not record.session.valid.any() or not folder.schedule.is_file():
         return NO_SESSIONS
     if not folder.steps.is_file():
@@ -31,7 +37,7 @@ def session_evidence(
     graph = _graph(folder, plan)
     runs = session_runs(graph, record)
     bodies = _bodies(folder, plan, graph)
-    return SessionEvidence(runs, agent_sessions(runs, samples, window), bodies)
+    return SessionEvidence(runs, agent_sessions(runs, samples, window, block_tokens), bodies)
 
 
 def _graph(folder: RunFolder, plan: Plan) -> StepGraph:

@@ -39,12 +39,23 @@ _REUSE = {
     "best": "KV reuse at best",
     "seen": "KV reuse seen",
 }
-EXPLAINED = (
+_EXPLAINED = (
     "Of sessions all of whose steps succeeded. Times begin when a session was due; those in the model, in tools, thinking and "
     "waiting follow its critical path and sum to its duration. The TTFT of a task is the first token that its user would see. "
     "KV reuse: prompt tokens that the session had sent or received before."
 )
 STEPS_EXPLAINED = "Latencies in ms; mean prompt tokens; shares of the prompt tokens."
+
+
+def explained(sessions: AgentSessions) -> str:
+    """What the figures are of."""
+    return _EXPLAINED if sessions.reuse is None else f"{_EXPLAINED} {_blocks(sessions)}"
+
+
+def _blocks(sessions: AgentSessions) -> str:
+    stated = "as the engine states" if sessions.block_stated else "which is assumed: nothing states them"
+    return f"At best is in blocks of {sessions.block_tokens} tokens, {stated}."
+
 
 Latency = tuple[str, bool]
 """A figure, and whether its samples are few."""
@@ -89,6 +100,7 @@ def brief(sessions: AgentSessions) -> list[str]:
     if sessions.reuse is not None:
         parts = (f"{words} {share(getattr(sessions.reuse, name).value)}" for name, words in _REUSE.items())
         found.append(f"Of the prompt tokens: {', '.join(parts)}.".replace("Prompt tokens from", "from"))
+        found.append(_blocks(sessions))
     if sessions.goodput_s is not None:
         found.append(f"Session goodput: {figure(sessions.goodput_s.value)} sessions/s.")
     return found

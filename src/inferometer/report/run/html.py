@@ -262,7 +262,7 @@ def _agent_sessions(summary: Summary) -> Context | None:
             agent_sessions.share_rows(sessions),
             kind="",
         ),
-        "explained": agent_sessions.EXPLAINED,
+        "explained": agent_sessions.explained(sessions),
         "steps": [
             table(
                 f"Steps by {of.lower()}",

@@ -197,7 +197,7 @@ def _agent_sessions(sessions: AgentSessions) -> list[str]:
         parts.append(_numbers(agent_sessions.FIGURE_HEAD, figures))
     parts += [
         _numbers(agent_sessions.SHARE_HEAD, agent_sessions.share_rows(sessions)),
-        agent_sessions.EXPLAINED,
+        agent_sessions.explained(sessions),
     ]
     for of, groups in (
         (agent_sessions.POSITION_HEAD, sessions.by_position),

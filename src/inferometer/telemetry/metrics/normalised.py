@@ -16,6 +16,7 @@ counter that is not there at the first scrape began at 0. Times are ns on the mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -59,9 +60,14 @@ class Grown:
     les: tuple[str, ...]
 
 
+_CACHE_CONFIG = "vllm:cache_config_info"
+_BLOCK_SIZE = re.compile("[1-9][0-9]{0,5}")
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """One endpoint. `own`: it is the target's. `times` of its good scrapes; `dropped`: scrapes that gave nothing."""
+    """One endpoint. `own`: it is the target's. `times` of its good scrapes; `dropped`: scrapes that gave nothing.
+    `block_tokens`: of its prefix cache, where it states them."""
 
     url: str
     engine: str
@@ -72,6 +78,7 @@ class Translated:
     resets: int
     tracks: dict[str, Track]
     histograms: dict[str, Grown]
+    block_tokens: int | None = None
 
 
 def translate(store: Store, own: frozenset[str], offset_ns: int) -> list[Translated]:
@@ -113,7 +120,17 @@ def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -
         len(fallen),
         tracks,
         histograms,
+        _block_tokens(endpoint),
     )
+
+
+def _block_tokens(endpoint: Endpoint) -> int | None:
+    """The block size that vLLM states as a label; None: no series states it, or they differ."""
+    if _CACHE_CONFIG not in endpoint.families:
+        return None
+    said = {dict(one.labels).get("block_size", "") for one in endpoint.series(_CACHE_CONFIG)}
+    text = said.pop() if len(said) == 1 else ""
+    return int(text) if _BLOCK_SIZE.fullmatch(text) else None
 
 
 def _shifted(grown: Grown, offset_ns: int) -> Grown:
