@@ -206,7 +206,13 @@ def test_a_task_is_ended_at_its_own_time_limit(tmp_path: Path) -> None:
         for at, limit in enumerate(limits)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    flags = {"--tasks": str(path), "--rate": "200", "--requests": "20", "--warmup": "0", "--timeout": "1"}
+    flags: dict[str, object] = {
+        "--tasks": str(path),
+        "--rate": "200",
+        "--requests": "20",
+        "--warmup": "0",
+        "--timeout": "1",
+    }
     found = simulated(tmp_path, flags, "slow_tool=1", "slow_tool_by=60s", system="agent")
     for row in recorded(found.folder):
         limit = min(limits[row["index"] % 5] or 1, 1)
