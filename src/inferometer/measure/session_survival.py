@@ -24,17 +24,20 @@ from inferometer.measure.stats import percentile
 from inferometer.units import NS_PER_MS
 
 _NOTHING = 1e-9
+_Z95 = 1.96
 POINTS = {"P50": 0.5, "P90": 0.9, "P99": 0.99}
 """Those that reports show, beside the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """The figure of the duration that unfinished sessions lengthen most (`point`): `stated_ms` of the `finished` ones, `ms`
-    with the `unfinished`; `bound`: some of these waited longer than all finished ones lasted."""
+    """The figure of the duration that unfinished sessions lengthen most (`point`): `stated_ms` of the `finished` ones, of which
+    as many others may have up to `upper_ms` by chance, `ms` with the `unfinished`; `bound`: some of these waited longer than
+    all finished ones lasted."""
 
     point: str
     stated_ms: float
+    upper_ms: float
     ms: float
     bound: bool
     finished: int
@@ -42,8 +45,8 @@ class Survival:
 
     @property
     def share(self) -> float:
-        """By how much it is longer, as a share."""
-        return self.ms / self.stated_ms - 1.0
+        """By how much it is longer than chance makes it, as a share."""
+        return max(0.0, self.ms / self.upper_ms - 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,20 @@ def survival(runs: SessionRuns) -> Survival | None:
     if not len(done) or not len(open_) or done[0] <= 0:
         return None
     of_all = estimate(done, open_)
-    stated = {name: (percentile(done, at), of_all.percentile(at)) for name, at in POINTS.items()}
-    stated["mean"] = float(done.mean()), of_all.mean()
-    point, (own, longer) = max(stated.items(), key=lambda one: one[1][1] / one[1][0])
-    return Survival(point, own, longer, of_all.bound, len(done), len(open_))
+    stated = {
+        name: (percentile(done, at), percentile(done, _upper(at, len(done))), of_all.percentile(at))
+        for name, at in POINTS.items()
+    }
+    mean = float(done.mean())
+    stated["mean"] = mean, mean, of_all.mean()
+    point, (own, upper, longer) = max(stated.items(), key=lambda one: one[1][2] / one[1][1])
+    return Survival(point, own, upper, longer, of_all.bound, len(done), len(open_))
+
+
+def _upper(share: float, count: int) -> float:
+    """The place of a percentile's upper limit of 95 %, by the normal approximation of its rank: a median between two humps is
+    anywhere between them, with or without a few unfinished sessions."""
+    return min(1.0, share + _Z95 * float(np.sqrt(share * (1.0 - share) / count)))
 
 
 def _lasted_ms(runs: SessionRuns) -> Floats:
