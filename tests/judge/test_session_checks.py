@@ -259,7 +259,7 @@ def test_sessions_that_did_not_finish_are_no_random_choice() -> None:
 
 
 def test_a_median_between_two_lengths_may_be_either() -> None:
-    """Half of the sessions take twice as long: one that is cut moves the median from one hump to the other, and bends nothing."""
+    """Half of the sessions take twice as long: one that is cut moves the median from one to the other, and bends nothing."""
     mixed = [chain(0, 50), chain(0, 250)] * 30
     found = session_ends(evidence_of(play(mixed, Faults(dropped=[(59, 1)]))))
     assert (found.status, found.facts["unfinished"]) == ("pass", 1)

@@ -109,7 +109,7 @@ SESSIONS: dict[str, Wording] = {
         "Unfinished sessions",
         "share",
         {
-            "pass": "Sessions that did not finish do not change the duration of those that did by more than chance and {limit}.",
+            "pass": "Sessions that did not finish do not lengthen the duration by more than chance and {limit}.",
             "unsure": "Figures of sessions are of those that finished, and those that broke off or were cut short last longer: "
             "with them the duration is {value} longer than chance makes it; {limit} is accepted.",
             "na": "No recorded agent sessions were sent, or none finished.",
