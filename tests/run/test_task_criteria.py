@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inferometer.errors import PlanError
 from inferometer.run.criterion_process import CriterionProcess, Decision, decided, unfenced
-from inferometer.run.task_criteria import JUDGE_KEY, PATIENCE, Criteria, near
+from inferometer.run.task_criteria import JUDGE_KEY, PATIENCE, Criteria, judge_key, near
 from inferometer.workload.criterion import Criterion
 
 CATASTROPHIC = r"^(a+)+$"
@@ -53,6 +54,19 @@ def test_numbers_are_read_as_people_write_them(answer: str, number: float) -> No
     assert near(answer, number, 0).passed
 
 
+@given(st.integers(-(10**30), 10**30), st.integers(-3, 3))
+def test_whole_numbers_of_any_length_are_compared_by_all_their_digits(number: int, off: int) -> None:
+    """Law: an identifier beyond 2^53 is no other one that a double takes for the same."""
+    criterion = json.loads(json.dumps({"number": number}))
+    assert held(criterion, f"It is {number + off}").passed is (off == 0)
+
+
+def test_a_tolerance_is_kept_to_its_last_digit() -> None:
+    """Law: a difference beyond the tolerance fails, in whatever place it is."""
+    assert near("3.15", 3.14, 0.01).passed
+    assert near("3.15" + "0" * 60 + "1", 3.14, 0.01).passed is False
+
+
 @pytest.mark.parametrize("answer", ["", "none", "9" * 100_000, "1e999999999999", "\u0664"])
 def test_what_is_no_such_number_fails(answer: str) -> None:
     assert near(answer, 4, 1).passed is False
@@ -71,6 +85,8 @@ SCHEMA = {"type": "object", "required": ["city"], "properties": {"city": {"type"
         ("Paris", False),
         ("[" * 10_000, False),
         ('{"city": "\\ud800"}', False),
+        ('{"city": "Paris", "x": NaN}', False),
+        ('{"city": "Paris", "x": -Infinity}', False),
     ],
 )
 def test_json_is_held_to_its_schema(answer: str, passed: bool) -> None:
@@ -83,6 +99,27 @@ def test_a_schema_has_nothing_loaded() -> None:
         found = decided({"json_schema": {"$ref": f"{url}/schema.json"}, "text": "{}"})
     assert found.passed is None
     assert not seen
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"$ref": "#"}, "without end"), ({"$ref": "file:///etc/passwd"}, "does not hold"),
+        ({"$dynamicRef": "#x"}, "does not hold"), ({"pattern": "("}, "cannot be applied"),
+        ({"pattern": 5}, "cannot be applied"), ({"multipleOf": "x"}, "cannot be applied"), ({"enum": 5}, "cannot be applied"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_applied_decides_nothing_and_says_so(
+    schema: dict[str, Any], words: str
+) -> None:
+    """Law: whatever is wrong with a schema, the answer is undecided, in words, and the process goes on."""
+    with CriterionProcess() as process:
+        for text in ("{}", '"x"', "1"):
+            found = process.decide({"json_schema": schema, "text": text}, 30)
+            assert found.passed is None or words == "cannot be applied"
+            if found.passed is None:
+                assert words in (found.why or "")
+        assert process.decide({"regex": "b", "text": "abc"}, 30).passed
 
 
 @given(st.text(max_size=50))
@@ -159,7 +196,28 @@ def test_what_never_decides_is_not_asked_for_ever() -> None:
     with Criteria({}) as criteria:
         criterion = Criterion.model_validate(python("import sys; sys.exit(9)"))
         said = [criteria.decide(criterion, "t", "", "x").why or "" for _ in range(PATIENCE + 2)]
-    assert ["not asked" in one for one in said] == [False] * PATIENCE + [True] * 2
+    assert ["not tried" in one for one in said] == [False] * PATIENCE + [True] * 2
+
+
+def test_a_pattern_that_never_ends_is_not_tried_for_ever() -> None:
+    """Law: a pattern costs its time PATIENCE times, not once for every answer; another pattern is tried all the same."""
+    with Criteria({}) as criteria:
+        endless = Criterion.model_validate({"regex": CATASTROPHIC, "timeout_s": 0.2})
+        said = [criteria.decide(endless, "t", "", "a" * 60 + "!").why or "" for _ in range(PATIENCE + 2)]
+        assert criteria.decide(Criterion(regex="b"), "t", "", "abc").passed
+    assert ["not tried" in one for one in said] == [False] * PATIENCE + [True] * 2
+
+
+def test_what_this_machine_lacks_leaves_an_answer_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: where no process can be started for it, an answer is unjudged, and what was measured is reported."""
+
+    def none_left(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("inferometer.isolation.subprocess.Popen", none_left)
+    found = held({"regex": "x"}, "x")
+    assert found.passed is None
+    assert "could not be judged" in (found.why or "")
 
 
 # Judges.
@@ -245,6 +303,30 @@ def test_a_judge_that_hangs_decides_nothing() -> None:
         gone.set()
     assert found.passed is None
     assert "no answer" in (found.why or "")
+
+
+@pytest.mark.parametrize("key", ["", "a\nX-Other: b", "a\n", "a\u2013b", "a b\x00"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_repeated(key: str) -> None:
+    """Law: it breaks no request open, and ends no run after its load: it is refused before, and in `recover` unjudged."""
+    with pytest.raises(PlanError) as caught:
+        judge_key({JUDGE_KEY: key})
+    assert JUDGE_KEY in str(caught.value)
+    assert not key or key not in str(caught.value)
+    with serving(saying("PASS")) as (url, seen):
+        found = held(judge(url), "x", **{JUDGE_KEY: key})
+    assert found.passed is None
+    assert not seen
+
+
+def test_a_prompt_does_not_multiply_an_answer_beyond_bounds() -> None:
+    """Law: however often a judge's prompt names the answer, what is sent is bounded."""
+    with serving(saying("PASS")) as (url, seen):
+        criterion = judge(url)
+        criterion["judge"]["prompt"] = "{answer}" * 12_000
+        found = held(criterion, "x" * 20_000)
+    assert found.passed is None
+    assert "prompt" in (found.why or "")
+    assert not seen
 
 
 def test_no_judge_decides_nothing() -> None:

@@ -73,6 +73,7 @@ def test_a_file_may_be_csv(tmp_path: Path) -> None:
         (GOOD | {"criterion": {"judge": {"url": "file:///etc", "model": "m", "prompt": "{answer}", "pass": "x"}}},
          "criterion.judge.url"),
         (GOOD | {"criterion": {"judge": {"url": "http://h", "model": "m", "prompt": "no", "pass": "x"}}}, "{answer}"),
+        (GOOD | {"criterion": {"json_schema": {"$schema": ["x"]}}}, "is no JSON Schema"),
         (GOOD | {"timeout_s": 0}, "timeout_s"),
         (GOOD | {"retries": 3}, "a task is sent once"),
         ("{", "is no JSON"),
@@ -85,6 +86,21 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, line: object, word
     )
     assert words in said
     assert "t.jsonl:" in said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h:99999/x", "http://h:abc/x", "http://h:0/x", "http://[::1/x", "http:///x", "http://a b/x", "http://h/a b",
+        "http://h/\r\nX: y", "http://h/\u65e5", "http://h/?q=\u65e5", "http://user:pass-word@h/x", f"http://{'a' * 300}/x",
+    ],
+)  # fmt: skip
+def test_a_judge_that_no_request_can_be_sent_to_is_refused_before_the_load(tmp_path: Path, url: str) -> None:
+    """Law: what would fail after the load, with everything measured, is refused before it; a password is not repeated."""
+    judge = {"url": url, "model": "m", "prompt": "{answer}", "pass": "x"}
+    said = refusal(tmp_path / "t.jsonl", GOOD | {"criterion": {"judge": judge}})
+    assert "t.jsonl:1: criterion.judge.url: " in said
+    assert "pass-word" not in said
 
 
 def test_each_task_has_a_name_of_its_own(tmp_path: Path) -> None:

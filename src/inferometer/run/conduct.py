@@ -54,6 +54,7 @@ from inferometer.run.target import (
     reach,
     request_heads,
 )
+from inferometer.run.task_criteria import judge_key
 from inferometer.run.task_judging import judge_tasks
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, Patience, warm_up
@@ -91,6 +92,8 @@ def conduct(
         raise PlanError([Problem("--hosts", words)])
     started = time.time_ns()
     key = read_key(plan.target, os.environ)
+    if isinstance(plan.workload, TasksWorkload) and plan.workload.task_commands:
+        judge_key(os.environ)
     folder = RunFolder.create(out, plan.name, started)
     try:
         with ExitStack() as stack:

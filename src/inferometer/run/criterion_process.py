@@ -123,10 +123,20 @@ def decided(order: dict[str, Any]) -> Decision:
     if "regex" in order:
         return Decision(re.search(order["regex"], text) is not None)
     try:
-        value = foreign_json.loads(unfenced(text))
+        value = foreign_json.loads(unfenced(text), parse_constant=_refuse)
     except foreign_json.NotJSON as cause:
         return Decision(False, f"the answer {cause}"[:LONGEST_WHY])
+    except _NotANumber as cause:
+        return Decision(False, f"the answer is no JSON: {cause} is no number of it")
     return _valid(order["json_schema"], value)
+
+
+class _NotANumber(Exception):
+    """NaN or an infinity, which Python reads and JSON does not have (RFC 8259, 6)."""
+
+
+def _refuse(word: str) -> None:
+    raise _NotANumber(word)
 
 
 def _valid(schema: Any, value: Any) -> Decision:
@@ -140,7 +150,11 @@ def _valid(schema: Any, value: Any) -> Decision:
     except ValidationError as cause:
         place = foreign_json.dotted(tuple(cause.absolute_path))
         return Decision(False, f"{place or 'the answer'} breaks {cause.validator}"[:LONGEST_WHY])
-    except (Unresolvable, RecursionError, re.error) as cause:
+    except Unresolvable:
+        return Decision(None, "the schema cannot be applied: it refers to what it does not hold")
+    except RecursionError:
+        return Decision(None, "the schema cannot be applied: it goes on without end, or too deep")
+    except Exception as cause:  # the schema is a stranger's, and so is what the library makes of it
         return Decision(None, f"the schema cannot be applied: {type(cause).__name__}")
     return Decision(True)
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
 from collections import Counter, deque
-from decimal import Decimal
+from collections.abc import Mapping
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +32,7 @@ from inferometer.addresses import secrets_of
 from inferometer.client.http_client import Client, Unanswered
 from inferometer.client.trust import context
 from inferometer.drive.probe import endpoint
-from inferometer.errors import PlanError
+from inferometer.errors import MachineError, PlanError, Problem, in_words
 from inferometer.journal.redact import Redactor
 from inferometer.run.criterion_process import CriterionProcess, Decision
 from inferometer.workload.criterion import Criterion, Judge
@@ -39,6 +41,8 @@ PATTERN_S, COMMAND_S, JUDGE_S = 2.0, 30.0, 60.0
 PATIENCE = 3
 LARGEST_REPLY = 1 << 20
 """Bytes of what a judge says."""
+LARGEST_QUESTION = 16 << 20
+"""Characters of what a judge is asked: a prompt may name an answer many times over."""
 JUDGE_TOKENS = 512
 JUDGE_KEY = "INFEROMETER_JUDGE_KEY"
 """The environment variable whose key a judge is shown. A file of tasks cannot name another."""
@@ -48,6 +52,17 @@ _NUMBER = re.compile(
     r"(?:[eE][-+]?[0-9]{1,6}(?![0-9]))?"
 )
 _MOST_DIGITS = 400
+_EXACT = Context(prec=2 * _MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""Numbers of as many digits, and of a double's range, differ by exactly what it says."""
+
+
+def judge_key(environ: Mapping[str, str]) -> str | None:
+    """The key that judges are shown, if there is one. Raises PlanError, which never repeats it."""
+    key = environ.get(JUDGE_KEY)
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        words = f"the variable {JUDGE_KEY} is empty or holds characters that a header cannot: set it anew, or unset it"
+        raise PlanError([Problem("--task-commands", words)])
+    return key
 
 
 class Criteria:
@@ -55,7 +70,7 @@ class Criteria:
 
     def __init__(self, environ: dict[str, str] | None = None) -> None:
         self._process = CriterionProcess()
-        self._key = (os.environ if environ is None else environ).get(JUDGE_KEY)
+        self._environ = os.environ if environ is None else environ
         self._undecided: Counter[str] = Counter()
 
     def __enter__(self) -> Criteria:
@@ -67,7 +82,13 @@ class Criteria:
         self._process.close()
 
     def decide(self, criterion: Criterion, task: str, given: str, answer: str) -> Decision:
-        """Whether an answer passes. `given`: what the system was asked."""
+        """Whether an answer passes. `given`: what the system was asked. What this machine lacks for it leaves it unjudged."""
+        try:
+            return self._decided(criterion, task, given, answer)
+        except (OSError, MachineError, MemoryError) as cause:
+            return Decision(None, f"it could not be judged: {in_words(cause)}"[:200])
+
+    def _decided(self, criterion: Criterion, task: str, given: str, answer: str) -> Decision:
         limit = criterion.timeout_s
         if criterion.exact is not None:
             return Decision(answer.strip() == criterion.exact.strip())
@@ -76,7 +97,8 @@ class Criteria:
         if criterion.regex is not None or criterion.json_schema is not None:
             kind = criterion.kind
             order = {kind: getattr(criterion, kind), "text": answer}
-            return self._process.decide(order, limit or PATTERN_S)
+            who = criterion.regex or json.dumps(criterion.json_schema)
+            return self._patiently(who, lambda: self._process.decide(order, limit or PATTERN_S))
         if criterion.command is not None:
             who = criterion.command[0]
             return self._patiently(
@@ -88,16 +110,20 @@ class Criteria:
 
     def _patiently(self, who: str, decide: Any) -> Decision:
         if self._undecided[who] >= PATIENCE:
-            return Decision(None, f"not asked: it had not decided {PATIENCE} times in a row")
+            return Decision(None, f"not tried: it had not decided {PATIENCE} times in a row")
         found: Decision = decide()
         self._undecided[who] = self._undecided[who] + 1 if found.passed is None else 0
         return found
 
     def _asked(self, judge: Judge, given: str, answer: str, timeout_s: float) -> Decision:
         """What a judge makes of an answer. Its pattern is tried on what the judge says, not on what it was sent."""
-        redact = Redactor([*secrets_of(judge.url), *([self._key] if self._key else [])])
         try:
-            said = self._reply(judge, given, answer, timeout_s)
+            key = judge_key(self._environ)
+        except PlanError as cause:
+            return Decision(None, str(cause)[:200])
+        redact = Redactor([*secrets_of(judge.url), *([key] if key else [])])
+        try:
+            said = self._reply(judge, key, given, answer, timeout_s)
         except Unanswered as cause:
             return Decision(None, redact.short(f"the judge gave no answer: {cause}", 200))
         except PlanError as cause:
@@ -106,13 +132,18 @@ class Criteria:
             return said
         return self._process.decide({"regex": judge.pass_, "text": said}, PATTERN_S)
 
-    def _reply(self, judge: Judge, given: str, answer: str, timeout_s: float) -> str | Decision:
+    def _reply(
+        self, judge: Judge, key: str | None, given: str, answer: str, timeout_s: float
+    ) -> str | Decision:
+        parts = {"{input}": given, "{answer}": answer}
+        size = len(judge.prompt) + sum(judge.prompt.count(name) * len(text) for name, text in parts.items())
+        if size > LARGEST_QUESTION:
+            return Decision(None, f"the judge's prompt would have more than {LARGEST_QUESTION:,} characters")
         place = endpoint(judge.url)
         lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "application/json"}
-        if self._key:
-            lines["Authorization"] = f"Bearer {self._key}"
+        if key:
+            lines["Authorization"] = f"Bearer {key}"
         tls = functools.partial(context, True, None) if place.scheme == "https" else None
-        parts = {"{input}": given, "{answer}": answer}
         # At once: an answer may hold "{input}".
         prompt = re.sub(r"\{input\}|\{answer\}", lambda found: parts[found[0]], judge.prompt)
         body = {
@@ -145,7 +176,7 @@ def near(answer: str, number: float, tolerance: float) -> Decision:
     if len(text) > _MOST_DIGITS:
         return Decision(False, f"its last number has more than {_MOST_DIGITS} digits")
     try:
-        found = abs(Decimal(text) - Decimal(repr(number))) <= Decimal(repr(tolerance))
+        found = _EXACT.subtract(Decimal(text), Decimal(repr(number))).copy_abs() <= Decimal(repr(tolerance))
     except ArithmeticError:
         found = False
     return Decision(found, None if found else f"its last number is {text[:40]}")

@@ -15,6 +15,7 @@ These are criteria of completion. They say nothing of a model's accuracy, which 
 
 import re
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -30,6 +31,9 @@ LONGEST_PATTERN = 2_000
 """Characters."""
 LONGEST_S = 600.0
 MISSING = "needs the package jsonschema: pip install 'inferometer[tasks]'"
+
+_NO_SCHEMA = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, re.error)
+"""What checking a schema may end with beside a SchemaError, where its author wrote another kind of value."""
 
 _Word = Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -58,6 +62,26 @@ class Judge(Line):
     prompt: Annotated[str, Field(min_length=1, max_length=100_000)]
     pass_: Annotated[str, Field(alias="pass", max_length=LONGEST_PATTERN)]
 
+    @field_validator("url")
+    @classmethod
+    def _can_be_sent_to(cls, url: str) -> str:
+        """What no request can hold is refused before anything is measured. The words never repeat it: it may hold a key."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+            host.encode("idna")
+        except ValueError:
+            raise ValueError("is not a URL: http://host:port/v1/chat/completions is expected") from None
+        if parts.username is not None or parts.password is not None:
+            raise ValueError(
+                "must not hold a user name or password: the key is taken from INFEROMETER_JUDGE_KEY"
+            )
+        if not host or port == 0 or not url.isprintable() or " " in url:
+            raise ValueError("needs a host, and has no spaces")
+        if not (parts.path + parts.query).isascii():
+            raise ValueError("needs its path in ASCII: write other characters as %XX")
+        return url
+
     @field_validator("pass_")
     @classmethod
     def _compiles(cls, text: str) -> str | None:
@@ -77,7 +101,7 @@ class Criterion(Line):
     exact: str | None = None
     regex: Annotated[str, Field(max_length=LONGEST_PATTERN)] | None = None
     json_schema: dict[str, Any] | None = None
-    number: Annotated[float, NUMBER] | None = None
+    number: Annotated[int | float, NUMBER] | None = None
     tolerance: Annotated[float, Field(ge=0), NUMBER] = 0.0
     command: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=100)] | None = None
     judge: Judge | None = None
@@ -101,6 +125,8 @@ class Criterion(Line):
             validators.validator_for(schema, validators.Draft202012Validator).check_schema(schema)
         except SchemaError as cause:
             raise ValueError(f"is no JSON Schema: {cause.message[:200]}") from None
+        except _NO_SCHEMA:
+            raise ValueError("is no JSON Schema: it has a $schema or a reference that is none") from None
         return schema
 
     @model_validator(mode="after")
