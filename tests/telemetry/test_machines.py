@@ -23,8 +23,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from inferometer.telemetry import amd, nvidia
 from inferometer.telemetry.accelerator_readings import AcceleratorState, Vendor
 from inferometer.telemetry.accelerators import Accelerators
+from inferometer.telemetry.bounded_server import TimedReader
 from inferometer.telemetry.machine import this_machine
-from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TIMEOUT_S, Agent, HeadReader
+from inferometer.telemetry.machines.agent import CONTENT_TYPE, MOST_REQUESTS, TIMEOUT_S, Agent
 from inferometer.telemetry.machines.exposition_text import Text
 from inferometer.telemetry.machines.local import LocalMachine, Part, RoleTime, stalled
 from inferometer.telemetry.machines.meters import AcceleratorPart, MeterPart, kind_of, opened
@@ -404,7 +405,7 @@ def test_a_head_has_one_limit_of_time_however_its_bytes_come(gaps: list[float]) 
     now = 0.0
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        reader = HeadReader(ours, lambda: now)
+        reader = TimedReader(ours, TIMEOUT_S, lambda: now)
         reader.begin()
         for gap in gaps:
             now += gap

@@ -20,13 +20,24 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from inferometer import foreign_json
 from inferometer.isolation import Child
 from inferometer.journal.tasks import TaskSteps
 from inferometer.protocol import otlp_traces
-from inferometer.protocol.protobuf import Malformed
+from inferometer.protocol.protobuf import Malformed, piece
 from inferometer.telemetry import span_receiver
-from inferometer.telemetry.span_receiver import JSON, PROTOBUF, Receiver, Refused, Store, kept, unpacked
-from inferometer.telemetry.task_spans import join
+from inferometer.telemetry.span_receiver import (
+    JSON,
+    MOST_CONNECTIONS,
+    MOST_FIELDS,
+    PROTOBUF,
+    Receiver,
+    Refused,
+    Store,
+    kept,
+    unpacked,
+)
+from inferometer.telemetry.task_spans import LONGEST_LINE, join
 
 SECRET = "sk-canary-of-a-prompt"
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -190,6 +201,53 @@ def test_spans_that_are_none_and_those_beyond_the_limit_are_rejected_in_numbers(
     assert (answer.partial_success.rejected_spans, answer.partial_success.error_message) == (3, "full")
 
 
+def test_whatever_is_taken_can_be_read(tmp_path: Path) -> None:
+    """Law: one sender's spans never cost another's: neither attributes without number, nor marks in them that would count as
+    values, nor characters that JSON writes in six, make a line that is not read."""
+    path = tmp_path / "s"
+    hostile = message(trace="f" * 32, more=4_000)
+    for span in hostile.resource_spans[0].scope_spans[0].spans:
+        for text in (",[{" * 30, "\x01" * 90):
+            for _ in range(15):
+                span.attributes.add(key="gen_ai.operation.name").value.string_value = text
+    assert len(hostile.SerializeToString()) < span_receiver.LARGEST_BODY
+    with path.open("ab") as file:
+        store = Store(file)
+        for one in (hostile, message()):
+            assert store.add(kept(one.SerializeToString(), PROTOBUF)[0]) == 0
+    found = join(path, [TRACE])
+    assert (found.spans, found.traces[TRACE].steps["model"]) == (4_002, 1)
+    lines = path.read_bytes().splitlines()
+    assert max(map(len, lines)) < LONGEST_LINE / 4
+    assert all(max(line.count(mark) for mark in b",[{") < foreign_json.MOST_VALUES / 10 for line in lines)
+
+
+@pytest.mark.parametrize("inner", [b"\x12\x00", b"\x12\x02\x4a\x00", b"\x12\x04\x4a\x02\x12\x00"])
+def test_a_message_of_nothing_but_fields_is_refused(inner: bytes) -> None:
+    """Law: empty scopes, spans and attributes cost memory by their number, so there is a bound on it."""
+    body = piece(1, piece(2, inner * MOST_FIELDS))
+    assert len(body) < span_receiver.LARGEST_BODY
+    with pytest.raises(Refused) as caught:
+        kept(body, PROTOBUF)
+    assert caught.value.status == 400
+
+
+def test_slow_senders_shut_nobody_out(receiver: tuple[int, Path]) -> None:
+    """Law: whoever sends a whole request at once is served, however many send theirs a byte at a time."""
+    port, path = receiver
+    head = b"POST /v1/traces HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n"
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * MOST_CONNECTIONS)]
+    try:
+        for one in slow:
+            with contextlib.suppress(OSError):
+                one.sendall(head)
+        assert post(port, as_json(message()))[0] == 200
+    finally:
+        for one in slow:
+            one.close()
+    assert join(path, [TRACE]).spans == 1
+
+
 def test_a_disk_that_is_full_rejects(tmp_path: Path) -> None:
     """Law: no span is claimed that is not there."""
     with open("/dev/full", "ab", buffering=0) as file:
@@ -222,12 +280,12 @@ def test_messages_of_the_published_library_are_read_as_they_are(
             trace_id=trace, span_id=ident, start_time_unix_nano=at, end_time_unix_nano=at + 1
         )
         made.attributes.add(key="k").value.int_value = number
-    found = list(otlp_traces.spans_in(request.SerializeToString()))
+    found = list(otlp_traces.spans_in(request.SerializeToString(), 1000))
     assert [(one["traceId"], one["spanId"]) for one in found] == [(t.hex(), s.hex()) for t, s, _, _ in spans]
     attributes: Any = [one["attributes"] for one in found]
     assert [int(one[0]["value"]["intValue"]) for one in attributes] == [number for *_, number in spans]
     with pytest.raises(Malformed):
-        list(otlp_traces.spans_in(b"\x0a\x05x"))
+        list(otlp_traces.spans_in(b"\x0a\x05x", 1000))
 
 
 def test_it_is_a_process_that_says_where_it_listens_and_ends_with_its_input(tmp_path: Path) -> None:

@@ -55,6 +55,34 @@ WHOLE = [
 ]
 
 
+@given(st.lists(st.tuples(st.integers(0, 11), st.sampled_from(["model", "tool", None])), max_size=12))
+def test_the_innermost_steps_of_a_kind_count_whatever_hangs_below_what(
+    spans: list[tuple[int, str | None]],
+) -> None:
+    """Law: a span counts that is of the kind and has none of it below, those of a circle below each
+    other; by a search of its own."""
+    made = [Span(str(at), str(parent), kind, 0, 1) for at, (parent, kind) in enumerate(spans)]
+    above: list[set[int]] = []
+    for at in range(len(made)):
+        found: set[int] = set()
+        place = at
+        while spans[place][0] != place and (place := spans[place][0]) < len(made) and place not in found:
+            found.add(place)
+        above.append(found)
+    for kind in ("model", "tool"):
+        of_kind = [at for at, (_, one) in enumerate(spans) if one == kind]
+        inner = [at for at in of_kind if not any(at in above[other] for other in of_kind)]
+        assert steps_of(made).steps[kind] == len(inner)
+
+
+def test_a_deep_trace_is_gone_through_once() -> None:
+    """Law: the work grows with the spans, not with spans times depth, which the writer of a trace could make hours of."""
+    depth = 200_000
+    chain = [Span(str(at), str(at - 1), None, 0, 1) for at in range(depth)]
+    leaves = [Span(f"l{at}", str(depth - 1), "model", 0, 1) for at in range(depth)]
+    assert steps_of([*chain, *leaves]).steps["model"] == depth
+
+
 def test_steps_are_counted_by_kind_and_time_side_by_side_counts_once(tmp_path: Path) -> None:
     found = joined(tmp_path / "s.jsonl", document(*WHOLE, span("09", "chat", 0, 1, traceId=OTHER)))
     assert found == TaskSteps(

@@ -15,7 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inferometer.protocol.protobuf import BYTES, EIGHT_BYTES, VARINT, Malformed, integer, key, piece, read
+from inferometer.protocol.protobuf import (
+    BYTES,
+    EIGHT_BYTES,
+    VARINT,
+    Field,
+    Malformed,
+    integer,
+    key,
+    piece,
+    read,
+)
 
 Span = dict[str, object]
 """A span as OTLP's JSON has it: ids in hexadecimal, 64-bit numbers as text."""
@@ -27,12 +37,14 @@ _ATTRIBUTE, _STATUS = key(9, BYTES), key(15, BYTES)
 _CODE, _INTEGER = key(3, VARINT), key(3, VARINT)
 
 
-def spans_in(body: bytes) -> Iterator[Span]:
-    """The spans of a request. Raises Malformed."""
-    for resource in _messages(body, _ONE):
-        for scope in _messages(resource, _TWO):
-            for span in _messages(scope, _TWO):
-                yield _span(span)
+def spans_in(body: bytes, most: int) -> Iterator[Span]:
+    """The spans of a request, which may have `most` fields in all: an empty one takes two bytes, and a hundred of memory.
+    Raises Malformed."""
+    fields = _Fields(most)
+    for resource in fields.messages(body, _ONE):
+        for scope in fields.messages(resource, _TWO):
+            for span in fields.messages(scope, _TWO):
+                yield _span(span, fields)
 
 
 def reply(rejected: int, words: str) -> bytes:
@@ -40,16 +52,29 @@ def reply(rejected: int, words: str) -> bytes:
     return piece(1, integer(1, rejected) + piece(2, words)) if rejected else b""
 
 
-def _messages(data: bytes, wanted: int) -> Iterator[bytes]:
-    for tag, value in read(data):
-        if tag == wanted and isinstance(value, bytes):
-            yield value
+class _Fields:
+    """The fields of the messages within one, `left` of them in all."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def read(self, data: bytes) -> list[Field]:
+        """Those of one message. Raises Malformed."""
+        found = read(data, self._left)
+        self._left -= len(found)
+        return found
+
+    def messages(self, data: bytes, wanted: int) -> Iterator[bytes]:
+        """The messages within one under this key. Raises Malformed."""
+        for tag, value in self.read(data):
+            if tag == wanted and isinstance(value, bytes):
+                yield value
 
 
-def _span(data: bytes) -> Span:
+def _span(data: bytes, fields: _Fields) -> Span:
     attributes: list[Span] = []
     found: Span = {"attributes": attributes}
-    for tag, value in read(data):
+    for tag, value in fields.read(data):
         if not isinstance(value, bytes):
             continue
         if tag in _IDS:
@@ -57,25 +82,25 @@ def _span(data: bytes) -> Span:
         elif tag in _TIMES:
             found[_TIMES[tag]] = str(int.from_bytes(value, "little"))
         elif tag == _ATTRIBUTE:
-            attributes.append(_attribute(value))
+            attributes.append(_attribute(value, fields))
         elif tag == _STATUS:
-            codes = [number for field, number in read(value) if field == _CODE]
+            codes = [number for field, number in fields.read(value) if field == _CODE]
             found["status"] = {"code": codes[-1] if codes else 0}
     return found
 
 
-def _attribute(data: bytes) -> Span:
+def _attribute(data: bytes, fields: _Fields) -> Span:
     found: Span = {}
-    for tag, value in read(data):
+    for tag, value in fields.read(data):
         if tag == _ONE and isinstance(value, bytes):
             found["key"] = _text(value)
         elif tag == _TWO and isinstance(value, bytes):
-            found["value"] = _value(value)
+            found["value"] = _value(value, fields)
     return found
 
 
-def _value(data: bytes) -> Span:
-    for tag, value in read(data):
+def _value(data: bytes, fields: _Fields) -> Span:
+    for tag, value in fields.read(data):
         if tag == _ONE and isinstance(value, bytes):
             return {"stringValue": _text(value)}
         if tag == _INTEGER and isinstance(value, int):

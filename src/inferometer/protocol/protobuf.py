@@ -17,6 +17,7 @@ The official library would be a dependency of every run for a handful of fields.
 from __future__ import annotations
 
 import struct
+import sys
 
 VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
 LONGEST_VARINT = 10
@@ -38,8 +39,8 @@ def key(number: int, wire_type: int) -> int:
     return number << 3 | wire_type
 
 
-def read(data: bytes) -> list[Field]:
-    """The fields of a message in their order, known or not. Raises Malformed."""
+def read(data: bytes, most: int = sys.maxsize) -> list[Field]:
+    """The fields of a message in their order, known or not; `most`: it may have no more. Raises Malformed."""
     fields: list[Field] = []
     at, size = 0, len(data)
     value: int | bytes
@@ -67,6 +68,8 @@ def read(data: bytes) -> list[Field]:
             raise Malformed(f"a field of wire type {wire_type}")
         if at > size:
             raise Malformed("the message ends inside a field")
+        if len(fields) >= most:
+            raise Malformed("too many fields")
         fields.append((tag, value))
     return fields
 

@@ -169,6 +169,11 @@ class _Judging:
         except PlanError as cause:
             return {}, [f"the system's spans are left out: {cause}"]
         notes = []
+        if found.spans >= task_spans.MOST_SPANS and Path(path) == self._folder.system_spans:
+            notes.append(
+                f"{found.spans:,} spans came, and no more are taken: those of later requests may be missing, and steps be "
+                "counted too low (other traffic of the system counts too)"
+            )
         if len(found.traces) < len(wanted):
             notes.append(
                 f"{found.spans:,} spans read: {len(wanted) - len(found.traces):,} of {len(wanted):,} requests have none "

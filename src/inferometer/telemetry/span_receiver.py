@@ -8,21 +8,23 @@ nothing else: a span may hold what a user asked, or a key.
 | --------------------------------- | -------------------- | ------------------------------------------------------------- |
 | a body, unpacked                  | LARGEST_BODY         | 413                                                           |
 | spans                             | MOST_SPANS           | rejected, which the answer states (`partialSuccess`)          |
-| connections at once               | MOST_CONNECTIONS     | closed                                                        |
+| values of a body                  | MOST_FIELDS          | 400                                                           |
+| connections at once               | MOST_CONNECTIONS     | the one that has waited longest for its client is closed      |
 | seconds for a request             | PATIENCE_S           | closed                                                        |
+| spans a line of the file          | SPANS_A_LINE         | another line                                                  |
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
-import socket
 import sys
 import threading
 import zlib
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,12 +34,17 @@ from inferometer import foreign_json
 from inferometer.isolation import undisturbed
 from inferometer.protocol import otlp_traces
 from inferometer.protocol.protobuf import Malformed
+from inferometer.telemetry.bounded_server import BoundedServer, TimedReader
 from inferometer.telemetry.task_spans import ATTRIBUTES, MOST_SPANS
 
 PATH = "/v1/traces"
 LARGEST_BODY = 16 << 20
 MOST_CONNECTIONS = 32
 PATIENCE_S = 10.0
+MOST_FIELDS = 2_000_000
+"""Of a message of protobuf; JSON has a limit of its own (foreign_json.py)."""
+SPANS_A_LINE = 1_000
+"""So that no line has more than task_spans.py reads, whatever is in the spans."""
 NICE = 10
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 _TRACE, _SPAN = re.compile("[0-9a-fA-F]{32}"), re.compile("[0-9a-fA-F]{16}")
@@ -75,7 +82,10 @@ def kept(body: bytes, content_type: str) -> tuple[list[dict[str, object]], int]:
     if kind not in (JSON, PROTOBUF):
         raise Refused(415, f"the content type is neither {JSON} nor {PROTOBUF}")
     try:
-        found = [_kept(span) for span in (_of_json(body) if kind == JSON else otlp_traces.spans_in(body))]
+        found = [
+            _kept(span)
+            for span in (_of_json(body) if kind == JSON else otlp_traces.spans_in(body, MOST_FIELDS))
+        ]
     except (foreign_json.NotJSON, Malformed, TypeError, AttributeError) as cause:
         raise Refused(400, "the body holds no traces of OTLP") from cause
     spans = [span for span in found if span is not None]
@@ -105,9 +115,15 @@ def _kept(span: dict[str, Any]) -> dict[str, object] | None:
         **({"parentSpanId": parent} if parent else {}),
         "startTimeUnixNano": times[0],
         "endTimeUnixNano": times[1],
-        "attributes": [one for one in map(_attribute, span.get("attributes") or ()) if one is not None],
+        "attributes": list(_attributes(span)),
         **({"status": {"code": code}} if code in (1, 2, "STATUS_CODE_OK", "STATUS_CODE_ERROR") else {}),
     }
+
+
+def _attributes(span: dict[str, Any]) -> Iterable[dict[str, object]]:
+    """Those that are read, each once: the last of a name counts."""
+    found = (one for one in map(_attribute, span.get("attributes") or ()) if one is not None)
+    return {one["key"]: one for one in found}.values()
 
 
 def _attribute(one: dict[str, Any]) -> dict[str, object] | None:
@@ -118,6 +134,11 @@ def _attribute(one: dict[str, Any]) -> dict[str, object] | None:
         return {"key": name, "value": {"stringValue": text[:_LONGEST_VALUE]}}
     number = str(value.get("intValue"))
     return {"key": name, "value": {"intValue": number}} if _NUMBER.fullmatch(number) else None
+
+
+def batched(spans: Sequence[dict[str, object]], size: int) -> Iterator[Sequence[dict[str, object]]]:
+    """They in their order, as many at a time."""
+    return (spans[at : at + size] for at in range(0, len(spans), size))
 
 
 class Store:
@@ -133,9 +154,10 @@ class Store:
             taken = spans[: self._left]
             self._left -= len(taken)
             if taken:
-                line = msgspec.json.encode({"resourceSpans": [{"scopeSpans": [{"spans": taken}]}]}) + b"\n"
                 try:
-                    self._file.write(line)
+                    for some in batched(taken, SPANS_A_LINE):
+                        line = msgspec.json.encode({"resourceSpans": [{"scopeSpans": [{"spans": some}]}]})
+                        self._file.write(line + b"\n")
                     self._file.flush()
                 except OSError:
                     self._left = 0
@@ -143,39 +165,24 @@ class Store:
         return len(spans) - len(taken)
 
 
-class Receiver(ThreadingHTTPServer):
+class Receiver(BoundedServer):
     """Listens from construction on. Raises OSError."""
 
-    daemon_threads = True
     request_queue_size = MOST_CONNECTIONS
 
     def __init__(self, host: str, port: int, store: Store) -> None:
-        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         self.store = store
-        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        super().__init__((host, port), _Handler)
+        self._reading = threading.Lock()
+        super().__init__(host, port, MOST_CONNECTIONS, _Handler)
 
-    def server_bind(self) -> None:
-        """As HTTPServer's, without asking the resolver for this machine's name."""
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
+    def take(self, body: bytes, encoding: str, kind: str) -> int:
+        """Keep a request's spans; how many were none, or too many. Raises Refused.
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection, up to so many."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """See process_request."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks is the system's matter."""
+        One at a time: a body of LARGEST_BODY may take a hundred times its size in memory for as long as it is read.
+        """
+        with self._reading:
+            spans, rejected = kept(unpacked(body, encoding), kind)
+            return rejected + self.store.add(spans)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -183,16 +190,34 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE_S
     server: Receiver
 
+    def setup(self) -> None:
+        """See StreamRequestHandler."""
+        super().setup()
+        self._reader = TimedReader(self.connection, PATIENCE_S)
+        self.rfile = io.BufferedReader(self._reader)
+
+    def handle_one_request(self) -> None:
+        """See BaseHTTPRequestHandler. Until the first line, it is a connection that may be idle."""
+        self._reader.begin()
+        self.server.waits(self.connection)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """See BaseHTTPRequestHandler: the first line is whole, and the rest has as long again."""
+        self._reader.begin()
+        return super().parse_request()
+
     def do_POST(self) -> None:
         """Spans."""
         kind = self.headers.get("Content-Type", "")
         try:
-            spans, rejected = kept(self._body(), kind)
+            body = self._body()
+            self.server.is_answered(self.connection)
+            rejected = self.server.take(body, self.headers.get("Content-Encoding", "").strip().lower(), kind)
         except Refused as cause:
             self.close_connection = True
             self._answer(cause.status, str(cause).encode(), "text/plain")
             return
-        rejected += self.server.store.add(spans)
         words = "no spans, or more than are taken"
         if kind.startswith(PROTOBUF):
             self._answer(200, otlp_traces.reply(rejected, words), PROTOBUF)
@@ -215,9 +240,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         if len(body) < int(length):
             raise Refused(400, "the body is not whole")
-        return unpacked(body, self.headers.get("Content-Encoding", "").strip().lower())
+        return body
 
     def _answer(self, status: int, body: bytes, kind: str) -> None:
+        self.connection.settimeout(PATIENCE_S)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

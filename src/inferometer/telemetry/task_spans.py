@@ -123,16 +123,16 @@ def steps_of(spans: Sequence[Span]) -> TaskSteps:
 
 
 def _ancestors(spans: Sequence[Span], every: Mapping[str, Span], kind: str) -> set[str]:
-    """Spans of a kind that hold another one of it."""
+    """Spans of a kind that hold another one of it. Those of a circle hold each other."""
     outer: set[str] = set()
+    climbed: set[str] = set()
+    """Those whose own ancestors are in `outer` already: each is gone through once, however many are below it."""
     for one in spans:
-        seen, parent = {one.ident}, every.get(one.parent)
-        while parent is not None and parent.ident not in seen:  # a file may make a circle of them
+        parent = every.get(one.parent) if one.parent != one.ident else None
+        while parent is not None and parent.ident not in climbed:  # a file may make a circle of them
             if parent.kind == kind:
-                if parent.ident in outer:
-                    break
                 outer.add(parent.ident)
-            seen.add(parent.ident)
+            climbed.add(parent.ident)
             parent = every.get(parent.parent)
     return outer
 

@@ -17,22 +17,18 @@ next: whoever sends a whole request at once is served, however many do not.
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import io
-import socket
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 
+from inferometer.telemetry.bounded_server import BoundedServer, TimedReader
 from inferometer.telemetry.machines.exposition_text import Text
 
 TIMEOUT_S = 5.0
-LEAVING_S = 1.0
-"""How long a thread may take to leave a connection that was closed under it."""
 MOST_REQUESTS = 16
 FRESH_S = 0.1
 PATH = "/metrics"
@@ -55,88 +51,14 @@ class Fresh:
             return self._text
 
 
-class Agent(ThreadingHTTPServer):
+class Agent(BoundedServer):
     """Listens from the constructor on. `read` gives the text; `token`: to be presented, None: none.
 
     Raises OSError."""
 
-    daemon_threads = True
-
     def __init__(self, host: str, port: int, read: Callable[[], str], token: str | None) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.readings, self.token = Fresh(read), token
-        self._places = threading.BoundedSemaphore(MOST_REQUESTS)
-        self._waiting: dict[Any, None] = {}
-        """Connections whose next head is not whole, in the order in which they began to wait."""
-        self._lock = threading.Lock()
-        super().__init__((host, port), _Request)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Beyond MOST_REQUESTS the one that has waited longest is closed; if all are being answered, the new one."""
-        if not self._places.acquire(blocking=False) and not self._vacated():
-            self.shutdown_request(request)
-            return
-        self.waits(request)
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.is_answered(request)
-            self._places.release()
-
-    def waits(self, connection: Any) -> None:
-        """A connection waits for a head from here on."""
-        with self._lock:
-            self._waiting.pop(connection, None)
-            self._waiting[connection] = None
-
-    def is_answered(self, connection: Any) -> None:
-        """Its head is whole, or it has ended: it gives its place to no other."""
-        with self._lock:
-            self._waiting.pop(connection, None)
-
-    def _vacated(self) -> bool:
-        """Whether a connection that waits has left its place to us."""
-        with self._lock:
-            oldest = next(iter(self._waiting), None)
-            if oldest is None:
-                return False
-            del self._waiting[oldest]
-            with contextlib.suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)  # wakes its thread, which closes it
-        return self._places.acquire(timeout=LEAVING_S)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that leaves in the middle is none of our matter."""
-
-
-class HeadReader(io.RawIOBase):
-    """A connection's bytes, until an instant that `begin` sets: a timeout of each read would be that of none.
-
-    Raises TimeoutError."""
-
-    def __init__(self, connection: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
-        self._connection, self._clock = connection, clock
-        self._until = 0.0
-
-    def begin(self) -> None:
-        """A request begins."""
-        self._until = self._clock() + TIMEOUT_S
-
-    def readable(self) -> bool:
-        """See io.RawIOBase."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """See io.RawIOBase."""
-        left = self._until - self._clock()
-        if left <= 0:
-            raise TimeoutError("the head is not whole in time")
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+        super().__init__(host, port, MOST_REQUESTS, _Request)
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -148,7 +70,7 @@ class _Request(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """See StreamRequestHandler."""
         super().setup()
-        self._head = HeadReader(self.connection)
+        self._head = TimedReader(self.connection, TIMEOUT_S)
         self.rfile = io.BufferedReader(self._head)
 
     def handle_one_request(self) -> None:
