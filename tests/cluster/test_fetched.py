@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.cluster.clock_fit import ClockProbe, fit
-from inferometer.cluster.fetched import described, number_of
+from inferometer.cluster.fetched import called, described, named, number_of
+from inferometer.cluster.load_host import NAME, folders_of, kept_runs, new_folder
+from inferometer.errors import RecordError
+from inferometer.journal.folder import RunFolder
 
 S = 1_000_000_000
 
@@ -28,3 +34,30 @@ def test_a_stream_is_its_workers() -> None:
     assert [number_of(name) for name in ("worker-7.arrows", "pulse-12.arrows", "../worker-7.arrows", "x")] == [
         7, 12, None, None,
     ]  # fmt: skip
+
+
+def test_no_two_runs_are_one_to_a_host(tmp_path: Path) -> None:
+    """Law: runs of two conductors whose folders have one name, sent by one host under one name, stay two: what it keeps of
+    either is found by that run alone, also after its folder was moved."""
+    root = tmp_path / "root"
+    runs = [RunFolder.create(tmp_path / parent, "run", 0) for parent in ("one", "other")]
+    kept = [new_folder(root, 0, named(run), run.path.name) for run in runs]
+    for folder in kept:
+        (folder / NAME).write_text("east")
+    assert runs[0].path.name == runs[1].path.name
+    assert [folders_of(root, called(run)) for run in runs] == [[folder] for folder in kept]
+    assert set(kept_runs(root)) == {called(run) for run in runs}
+    moved = runs[0].path.rename(tmp_path / "a copy [1]")
+    assert folders_of(root, called(RunFolder(moved))) == [kept[0]]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"*", b"../0", b"a/b", b"\xff", b"a" * 300])
+def test_a_run_that_does_not_say_what_it_is_called_is_no_other(tmp_path: Path, content: bytes | None) -> None:
+    """Law: a name that is missing or damaged asks no host for anything."""
+    folder = RunFolder.create(tmp_path, "run", 0)
+    named(folder)
+    (folder.fetched / "run").unlink()
+    if content is not None:
+        (folder.fetched / "run").write_bytes(content)
+    with pytest.raises(RecordError, match="fetched/run"):
+        called(folder)

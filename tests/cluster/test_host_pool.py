@@ -14,6 +14,7 @@ from driving import HEAD
 
 from inferometer.cluster.admission import ConductorLink
 from inferometer.cluster.clock_fit import ClockProbe
+from inferometer.cluster.fetched import called
 from inferometer.cluster.host_pool import HostPool
 from inferometer.cluster.messages import Assign, Begin, HostLog, Probes, WorkerGone
 from inferometer.drive.worker_messages import Job
@@ -86,7 +87,7 @@ def test_what_is_known_later_of_a_dead_worker_is_kept(tmp_path: Path) -> None:
         assert (death.sent, death.exit_code, death.reason, death.shortage) == (
             30, -9, "west: the disk is full", "disk"
         )  # fmt: skip
-        pool._take(west, HostLog(folder.path.name, "first\nsecond"))
+        pool._take(west, HostLog(called(folder), "first\nsecond"))
         pool._take(west, HostLog("another run", "third"))
         assert folder.log.read_text() == "west: first\nwest: second\n"
         assert any(isinstance(one, Begin) for one in links["west"].wait(20.0))

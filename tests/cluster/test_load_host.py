@@ -58,7 +58,7 @@ def test_runs_of_one_name_are_kept_apart(
     """Law: load hosts of several conductors whose runs began within one second may share a root: none writes to another's
     folder, and all that is kept is found again."""
     root, run = tmp_path_factory.mktemp("root"), "20261101T000000Z-run"
-    folders = [new_folder(root, first, run) for _ in range(count)]
+    folders = [new_folder(root, first, run, run) for _ in range(count)]
     assert len(set(folders)) == count
     for at, folder in enumerate(folders):
         (folder / NAME).write_text(f"host-{at}")
@@ -67,7 +67,7 @@ def test_runs_of_one_name_are_kept_apart(
 
 def test_what_another_host_is_still_busy_with_is_not_left_behind(tmp_path: Path) -> None:
     """Law: a run is left at a host once nobody holds its folder."""
-    folder = new_folder(tmp_path, 0, "run")
+    folder = new_folder(tmp_path, 0, "run.1", "run")
     with hold.joined(folder / "journal"):
         assert kept_runs(tmp_path) == {}
-    assert list(kept_runs(tmp_path)) == ["run"]
+    assert list(kept_runs(tmp_path)) == ["run.1"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from inferometer.cluster.admission import HostLink, Listener
 from inferometer.cluster.conductor import SLICE_S, Holding, LoadHosts
-from inferometer.cluster.fetched import Fetched, known_hosts, not_fetched, number_of
+from inferometer.cluster.fetched import Fetched, called, known_hosts, not_fetched, number_of
 from inferometer.cluster.join_token import read_token
 from inferometer.cluster.member import Member
 from inferometer.cluster.messages import FromHost, Kept, Probes, SendStreams, StreamPart, StreamsSent
@@ -25,7 +25,7 @@ def collect(folder: RunFolder, listen: str, environ: Mapping[str, str], note: Ca
     if not not_fetched(folder):
         raise RecordError(f"{folder.path}: no load hosts sent this run, or all of theirs is here already")
     listener = Listener(listen, read_token(None, environ))
-    holding = Holding(folder.path.name, names)
+    holding = Holding(called(folder), names)
     with LoadHosts(listener, len(names), known_hosts(folder)[0].workers, note, holding) as hosts:
         missing = _Missing(folder, names, hosts)
         lacking = ", ".join(missing.names)
@@ -43,7 +43,7 @@ class _Missing:
     """The hosts of a run that have not yet sent all."""
 
     def __init__(self, folder: RunFolder, names: tuple[str, ...], hosts: LoadHosts) -> None:
-        self._run, self._numbers, self._hosts = folder.path.name, names, hosts
+        self._run, self._numbers, self._hosts = called(folder), names, hosts
         self._fetched = Fetched(folder, len(names))
         self._asked: dict[str, HostLink] = {}
         self.names = not_fetched(folder)

@@ -1,5 +1,6 @@
 """The streams of load hosts as they arrive at the conductor, and what they become.
 
+    journal/fetched/run                 what the hosts call this run
     journal/fetched/hosts.json          which hosts there are, in their order
     journal/fetched/K/worker-3.arrows   as the K-th host wrote it, on its own clock
     journal/fetched/K/clock.jsonl       the comparisons of its clock with the conductor's
@@ -12,6 +13,7 @@ here and sealed: what a host still holds is put to what it has sent.
 from __future__ import annotations
 
 import re
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,15 +29,18 @@ from inferometer import whole_file
 from inferometer.cluster.clock_fit import ClockFit, ClockProbe, fit
 from inferometer.cluster.merging import move
 from inferometer.cluster.messages import StreamPart
-from inferometer.errors import RecordError
+from inferometer.errors import RecordError, in_words
 from inferometer.journal.documents import not_elsewhere
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, PULSE
 from inferometer.journal.seal import read_stream
 from inferometer.measure.load_hosts import HostClock, LoadHost
 
+CALLED = "run"
+"""In the folder of what has been fetched: see `called`."""
 CLOCK, WHOLE = "clock.jsonl", "whole"
 """In a host's folder: the comparisons of its clock; there once it has sent all."""
+_CALLED = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 STREAM = re.compile(r"(worker|pulse)-([0-9]{1,5})\.arrows")
 
 
@@ -121,6 +126,30 @@ def not_fetched(folder: RunFolder) -> list[str]:
     """The hosts that may still hold something of a run, by their names."""
     root = folder.fetched
     return [one.name for at, one in enumerate(known_hosts(folder)) if not (root / str(at) / WHOLE).is_file()]
+
+
+def named(folder: RunFolder) -> str:
+    """What the hosts are to call a run that begins: by its folder, and as no other. Those of two conductors that began within
+    one second have one folder name, and what one host keeps of them must not be taken for one run's. It is written down for
+    `called`."""
+    name = f"{folder.path.name}.{secrets.token_hex(4)}"
+    folder.fetched.mkdir(parents=True, exist_ok=True)
+    whole_file.write(folder.fetched / CALLED, name.encode())
+    return name
+
+
+def called(folder: RunFolder) -> str:
+    """What the hosts of a run call it, wherever its folder has been moved to since. Raises RecordError."""
+    path = not_elsewhere(folder.fetched / CALLED, folder.path)
+    try:
+        name = whole_file.read(path, 1 << 10).decode()
+    except FileNotFoundError:
+        raise RecordError(f"{path}: is missing, and with it what the load hosts call this run") from None
+    except (OSError, UnicodeDecodeError) as cause:
+        raise RecordError(f"{path}: cannot be read ({in_words(cause)})") from cause
+    if _CALLED.fullmatch(name) is None:
+        raise RecordError(f"{path}: is damaged (it names no run)")
+    return name
 
 
 def remove(folder: RunFolder) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from inferometer.cluster.conductor import BEAT_S, SLICE_S, LoadHosts
-from inferometer.cluster.fetched import Fetched, described, number_of
+from inferometer.cluster.fetched import Fetched, described, named, number_of
 from inferometer.cluster.member import Member
 from inferometer.cluster.messages import (
     APPENDED,
@@ -91,7 +91,7 @@ class HostPool:
     ) -> None:
         """`again`: the measurement goes through its requests over and over. Raises PeerError if a host does not come."""
         self._hosts, self._folder, self._note, self._again = hosts, folder, note, again
-        self._run = folder.path.name
+        self._run = named(folder)
         self._phase = int(Phase.WARMUP)
         self._measured_ns = self._ended_ns = clock.monotonic_ns()
         hosts.gather()
@@ -105,7 +105,7 @@ class HostPool:
         self._assigned = self._begun = False
         self.outcome = Outcome()
         for at, member in enumerate(self.members):
-            member.send(Begin(self._run, at * hosts.workers, hosts.workers, transport))
+            member.send(Begin(self._run, folder.path.name, at * hosts.workers, hosts.workers, transport))
 
     def __enter__(self) -> HostPool:
         """Use as a context manager."""

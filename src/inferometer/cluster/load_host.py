@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -64,8 +64,8 @@ SLICE_S = 0.25
 LIVE_S = 1.0
 """How often a host says that it lives while no phase runs; while one does, each time that its counters are looked at."""
 HANDSHAKES, HANDSHAKE_S = 10, 2.0
-NAME = "host"
-"""In the folder of a run: what the host was called in it."""
+NAME, RUN = "host", "run"
+"""In the folder of a run: what the host was called in it, and what the run is called (messages.Begin)."""
 LOG_BYTES = 1 << 16
 """Of the end of a log that is handed over."""
 LAST_PROBE_S = 2.5
@@ -80,8 +80,9 @@ SILENT_BEFORE_S = 30.0
 @dataclass(slots=True)
 class _Run:
     """One run at this host. `hold`: on its journal, so that no other load host here takes what it holds for left behind.
-    `start_ns`: of the phase that runs, or ran last."""
+    `ident`: see messages.Begin.run. `start_ns`: of the phase that runs, or ran last."""
 
+    ident: str
     folder: Path
     pool: WorkerPool
     certificate: CertificateLookup
@@ -91,11 +92,6 @@ class _Run:
     start_ns: int = 0
     told_dead: dict[int, WorkerGone] = field(default_factory=dict)
     ended: bool = False
-
-    @property
-    def ident(self) -> str:
-        """The run's id: its streams carry the name of the folder that they are written to."""
-        return self.folder.name
 
 
 class LoadHost:
@@ -159,13 +155,13 @@ class LoadHost:
     def _begin(self, message: Begin) -> None:
         self._end_run()
         self._release()
-        folder = new_folder(self._root, message.first, message.run)
+        folder = new_folder(self._root, message.first, message.run, message.record)
         held = contextlib.ExitStack()
         held.enter_context(hold.joined(folder / "journal"))
         (folder / NAME).write_text(self._name, encoding="utf-8")
         pool = WorkerPool(message.workers, folder / "log.txt", first=message.first)
-        self._run = _Run(folder, pool, _certificate(message), held)
-        self._note(f"{message.run}: {message.workers} workers")
+        self._run = _Run(message.run, folder, pool, _certificate(message), held)
+        self._note(f"{message.record}: {message.workers} workers")
 
     def _file(self, message: FilePart) -> None:
         run = self._started()
@@ -367,34 +363,51 @@ def _trips(server: Address) -> HostTrips:
     return HostTrips(len(times), float(times.min()), float(np.median(times)))
 
 
-def new_folder(root: Path, first: int, run: str) -> Path:
-    """A folder for what the workers from `first` on write of a run. Runs of two conductors that began within one second have
-    one name, and their load hosts may share the root: each has a folder of its own."""
+def new_folder(root: Path, first: int, run: str, record: str) -> Path:
+    """A folder for what the workers from `first` on write of a run, with the name that its streams carry. Runs of two
+    conductors that began within one second have one such name, and their load hosts may share the root: each has a folder of
+    its own, which says whose it is."""
     for at in count(1):
-        folder = root / (str(first) if at == 1 else f"{first}.{at}") / Path(run).name
+        folder = root / (str(first) if at == 1 else f"{first}.{at}") / Path(record).name
         with contextlib.suppress(FileExistsError):
             (folder / "journal").mkdir(parents=True)
+            (folder / RUN).write_text(run, encoding="utf-8")
             return folder
     raise AssertionError("the numbers do not end")
 
 
 def folders_of(root: Path, run: str) -> list[Path]:
     """The folders of a run that no other process on this host writes to."""
-    name = Path(run).name
-    return [path for path in root.glob(f"*/{name}") if not hold.held(path / "journal")]
+    return [path for path in _left(root) if run_in(path) == run]
 
 
 def name_in(folder: Path) -> str | None:
     """What the host was called that wrote this folder of a run; None: it does not say."""
+    return _said(folder, NAME)
+
+
+def run_in(folder: Path) -> str:
+    """Whose folder this is, as messages.Begin has it; what it is called itself where it does not say."""
+    return _said(folder, RUN) or folder.name
+
+
+def _said(folder: Path, file: str) -> str | None:
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (folder / NAME).read_text(encoding="utf-8")
+        return (folder / file).read_text(encoding="utf-8")
     return None
+
+
+def _left(root: Path) -> Iterator[Path]:
+    """The folders of all runs that no process on this host writes to."""
+    for folder in sorted(root.glob("[0-9]*/*")):
+        if (folder / "journal").is_dir() and not hold.held(folder / "journal"):
+            yield folder
 
 
 def kept_runs(root: Path) -> dict[str, tuple[str, ...]]:
     """The runs of which this host still holds streams that nobody has taken, and what it was called in each."""
     found: dict[str, tuple[str, ...]] = {}
-    for folder in sorted(root.glob("[0-9]*/*")):
-        if (folder / "journal").is_dir() and not hold.held(folder / "journal"):
-            found[folder.name] = (*found.get(folder.name, ()), name_in(folder) or "")
+    for folder in _left(root):
+        run = run_in(folder)
+        found[run] = (*found.get(run, ()), name_in(folder) or "")
     return found

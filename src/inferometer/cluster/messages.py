@@ -15,7 +15,7 @@ from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 from inferometer.telemetry.slowdowns import Slowdowns
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Of these messages; both sides have to speak the same."""
 WHOLE, APPENDED, AUTHORITY = "requests.arrow", "requests.arrows", "authority.pem"
 FILES = (WHOLE, APPENDED, AUTHORITY)
@@ -148,9 +148,11 @@ class Beat(msgspec.Struct, frozen=True, tag="beat"):
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """A run begins, in which the host has so many `workers`, the first of them with this number."""
+    """A run begins, in which the host has so many `workers`, the first of them with this number. `run`: as no other is called;
+    `record`: the id that its streams carry."""
 
     run: str
+    record: str
     first: int
     workers: int
     transport: Transport
