@@ -45,7 +45,11 @@ def test_each_node_runs_one_host(address: str, tmp_path: Path) -> None:
     """Named by its node, with the token in its environment alone, until `close` ends it by SIGTERM."""
     with launched(RayHosts(address, 3, 2, command=stand_in(tmp_path, "--stay"))) as launcher:
         found = once(tmp_path, 3)
-        lines = [" ".join(one.cmdline()) for one in psutil.process_iter() if one.pid != os.getpid()]
+        lines = [
+            " ".join(one.info["cmdline"] or ())  # of one that has ended: None
+            for one in psutil.process_iter(["cmdline"])
+            if one.pid != os.getpid()
+        ]
         assert launcher.failures() == []
     assert sorted(name.partition("-")[2] for name in found) == ["127-0-0-2", "127-0-0-3", "127-0-0-4"]
     for name, one in found.items():
