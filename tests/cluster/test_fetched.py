@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.cluster.clock_fit import ClockProbe, fit
-from inferometer.cluster.fetched import called, described, named, number_of
+from inferometer.cluster.fetched import Fetched, called, described, named, number_of, remove
 from inferometer.cluster.load_host import NAME, folders_of, kept_runs, new_folder
+from inferometer.cluster.messages import StreamPart
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import PULSE
 
 S = 1_000_000_000
 
@@ -61,3 +65,31 @@ def test_a_run_that_does_not_say_what_it_is_called_is_no_other(tmp_path: Path, c
         (folder.fetched / "run").write_bytes(content)
     with pytest.raises(RecordError, match="fetched/run"):
         called(folder)
+
+
+@given(st.integers(1, 6), st.integers(0, 5), st.integers(1, 60))
+def test_what_cannot_be_read_to_its_end_stays_as_it_came(
+    tmp_path_factory: pytest.TempPathFactory, batches: int, hit: int, flipped: int
+) -> None:
+    """Law: the host forgets what was fetched, so of a stream that was damaged there the conductor keeps every byte, where text
+    may be kept; of one that is whole, nothing."""
+    folder = RunFolder.create(tmp_path_factory.mktemp("runs"), "run", 0)
+    fetched, ends, sink = Fetched(folder, 1), list[int](), io.BytesIO()
+    named(folder)
+    with pa.ipc.new_stream(sink, PULSE) as writer:
+        for _ in range(batches):
+            writer.write_batch(pa.record_batch([pa.array([1], kind) for kind in PULSE.types], schema=PULSE))
+            ends.append(sink.tell())
+    data = bytearray(sink.getvalue())
+    damaged = hit < batches
+    if damaged:  # the head of a batch, or the end mark
+        at = ends[hit]
+        data[at : at + flipped] = bytes(byte ^ 0x5A for byte in data[at : at + flipped])
+    fetched.add(0, StreamPart("run", "worker-0.arrows", bytes(data)))
+    fetched.complete(0)
+    assert fetched.merge({0: fit([ClockProbe(1, 0, 1_000)])}) == {}
+    kept = remove(folder, keep_cut=True)
+    assert [path.read_bytes() for path in kept] == ([data] if damaged else [])
+    assert folder.fetched.exists() == damaged
+    assert remove(folder, keep_cut=False) == []
+    assert not folder.fetched.exists(), "nothing else may hold text"

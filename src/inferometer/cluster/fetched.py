@@ -34,6 +34,7 @@ from inferometer.journal.documents import not_elsewhere
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, PULSE
 from inferometer.journal.seal import read_stream
+from inferometer.journal.stream_batches import END_MARK
 from inferometer.measure.load_hosts import HostClock, LoadHost
 
 CALLED = "run"
@@ -152,12 +153,28 @@ def called(folder: RunFolder) -> str:
     return name
 
 
-def remove(folder: RunFolder) -> None:
-    """Remove what has been fetched, once it is sealed."""
+def remove(folder: RunFolder, *, keep_cut: bool) -> list[Path]:
+    """Remove what has been fetched, once it is sealed. `keep_cut`: but for outcomes that could not be read to their end, whose
+    hosts have removed theirs: they are what is returned."""
     listed = not_elsewhere(folder.fetched_hosts, folder.path)
     listed.unlink(missing_ok=True)  # first: without it the rest is nothing
-    if folder.fetched.is_dir():
+    found = sorted(folder.fetched.glob("*/worker-*.arrows"))
+    kept = [path for path in found if keep_cut and _cut(path, folder.journal / path.name)]
+    if not kept and folder.fetched.is_dir():
         shutil.rmtree(folder.fetched)
+    elif kept:
+        for path in set(found) - set(kept):
+            path.unlink()
+    return kept
+
+
+def _cut(raw: Path, merged: Path) -> bool:
+    """Whether a stream that has been merged could not be read to its end; one that holds nothing has none."""
+    if not raw.stat().st_size or not merged.is_file():
+        return bool(raw.stat().st_size)
+    with merged.open("rb") as file:
+        file.seek(max(0, merged.stat().st_size - len(END_MARK)))
+        return file.read() != END_MARK
 
 
 def known_hosts(folder: RunFolder) -> tuple[LoadHost, ...]:

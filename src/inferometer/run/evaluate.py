@@ -134,22 +134,25 @@ def _seal(
     if lost and not facts.interrupted:
         write_facts(folder, replace(facts, interrupted=True))
         notes.append(f"{', '.join(lost)}: not whole, or missing. This run counts as interrupted")
-    notes += _settle_fetched(folder, stays=keep == "all" or keep_journal or recovers)
+    text_stays = keep == "all" or keep_journal
+    notes += _settle_fetched(folder, stays=text_stays or recovers, keep_cut=text_stays)
     if keep != "all" and not keep_journal:
         folder.remove_outcomes()
     return notes
 
 
-def _settle_fetched(folder: RunFolder, *, stays: bool) -> list[str]:
-    """Remove what load hosts have sent, now that it is sealed, unless more of it may come; a note that it may. `stays`: its
-    text may be kept until then."""
+def _settle_fetched(folder: RunFolder, *, stays: bool, keep_cut: bool) -> list[str]:
+    """Remove what load hosts have sent, now that it is sealed, unless more of it may come or it could not be read to its end;
+    notes on either. `stays`: its text may be kept."""
     if stays and (names := fetched.not_fetched(folder)):
         return [
             f"{', '.join(names)}: what was measured there and is not here yet may still be fetched, by "
             f"`inferometer recover {folder.path} --listen HOST:PORT`; until then {folder.fetched} keeps what was fetched"
         ]
-    fetched.remove(folder)
-    return []
+    return [
+        f"{path}: was cut off or is damaged, and only what stands before that is in the record; it stays as it came"
+        for path in fetched.remove(folder, keep_cut=keep_cut)
+    ]
 
 
 _KEPT = "requests.parquet holds more requests than the journal still does, and stays as it is"
