@@ -11,8 +11,10 @@ from commanding import commanding
 
 from inferometer.cluster import admission
 from inferometer.cluster.conductor import Holding
+from inferometer.cluster.launch.interface import Join
+from inferometer.cluster.launch.local import local
 from inferometer.cluster.messages import Beat, Probes
-from inferometer.errors import PlanError
+from inferometer.errors import PeerError, PlanError
 
 
 def test_no_two_hosts_have_one_name() -> None:
@@ -88,3 +90,16 @@ def test_a_host_waits_until_strangers_have_gone(monkeypatch: pytest.MonkeyPatch)
         for _ in range(admission.AT_ONCE + 5):
             stack.enter_context(socket.create_connection((host, int(port)), timeout=5))
         assert command.join("east", "a")[1] == "east"
+
+
+@pytest.mark.parametrize("line", ["exec sleep 60", "exit 0"], ids=["waits", "ends"])
+def test_what_a_host_wrote_that_does_not_join_is_told(line: str) -> None:
+    """Law: where a login takes the token for an answer, or ends as if all were well, its own words are the reason that its
+    user needs."""
+    with commanding(1) as command:
+        command.hosts.starter = local(1, ["sh", "-c", f"echo Do you accept the terms?; {line}", "sh"])
+        command.hosts.starter.launch(Join(command.address, "Secret-Token"))
+        command.until(lambda: bool(command.hosts.starter and command.hosts.starter.said()))
+        with pytest.raises(PeerError, match=r"local-1 wrote last: 'Do you accept the terms\?'") as told:
+            command.hosts.gather(0.3)
+    assert "Secret-Token" not in str(told.value)

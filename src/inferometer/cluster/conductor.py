@@ -31,6 +31,9 @@ class Starter(Protocol):
     def failures(self) -> list[str]:
         """Words about hosts that ended before they should, each once."""
 
+    def said(self) -> dict[str, str]:
+        """The last line that each of them has written so far, by its name."""
+
     def close(self) -> None:
         """End what it started."""
 
@@ -105,11 +108,18 @@ class LoadHosts:
                 raise PeerError(
                     f"{len(self.alive)} of {self.wanted} load hosts joined within {patience_s:.0f} s. Can they reach "
                     f"port {self._listener.address[1]} of this machine, by TCP and by UDP port {self.clock.port}?"
+                    + self._said_instead()
                 )
             for member, message in self.heard(SLICE_S):
                 if not isinstance(message, Live | Probes):
                     self._note(f"{member.name} has said something before it was asked")
         self._gathered = True
+
+    def _said_instead(self) -> str:
+        """What those wrote that were started and have not joined: a login that asks something, say."""
+        joined = {member.name for member in self.alive}
+        said = {} if self.starter is None else self.starter.said()
+        return "".join(f" {name} wrote last: {line!r}." for name, line in said.items() if name not in joined)
 
     @property
     def alive(self) -> list[Member]:

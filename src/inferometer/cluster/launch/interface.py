@@ -95,6 +95,10 @@ class Launcher(Protocol):
         """Each host that has ended badly since `launch`, in words, by name. Cheap: for a loop that runs many times a second."""
         ...
 
+    def said(self) -> dict[str, str]:
+        """The last line of what each host, or what starts it, has written so far, by its name; of those that wrote any."""
+        ...
+
     def close(self) -> None:
         """End what was started and still runs, politely, then not. Bounded; may be called again."""
         ...

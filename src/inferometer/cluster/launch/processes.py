@@ -36,6 +36,10 @@ class LastWords:
         self._thread.join(DRAINED_S)
         return self._kept
 
+    def so_far(self) -> bytes:
+        """What is kept by now, of a process that goes on."""
+        return self._kept
+
     def close(self) -> None:
         """Leave the output, unless others hold it open: the number of an open file must not change under a reader."""
         self._thread.join(DRAINED_S)
@@ -69,6 +73,10 @@ class HostProcess:
         if self._end is None and (code := self._process.poll()) is not None:
             self._end = Ended(self.name, code, last_line(self._words.text(), self._token))
         return self._end
+
+    def said(self) -> str:
+        """The last line that it has written so far."""
+        return last_line(self._words.so_far(), self._token)
 
     def dismiss(self) -> None:
         """End its input."""
@@ -125,6 +133,10 @@ class Processes:
         ends = [one.ended() for one in self._processes]
         words = [failure(end, self._meanings) for end in ends if end is not None]
         return [one for one in words if one is not None]
+
+    def said(self) -> dict[str, str]:
+        """See Launcher."""
+        return {one.name: line for one in self._processes if (line := one.said())}
 
     def close(self) -> None:
         """See Launcher: at most END_S for all together."""

@@ -163,6 +163,10 @@ class RayHosts:
                     self._note(report)
         return self._failures
 
+    def said(self) -> dict[str, str]:
+        """See Launcher. Ray hands over what a host wrote once it has ended."""
+        return {}
+
     def close(self) -> None:
         """See Launcher: at most CLOSE_S. What Ray still holds for a driver that was killed, it takes back itself."""
         if self._driver is None:

@@ -44,6 +44,10 @@ class ByHand:
         """None are known of."""
         return []
 
+    def said(self) -> dict[str, str]:
+        """Nothing is heard of them."""
+        return {}
+
     def close(self) -> None:
         """Nothing: whoever started them ends them."""
 
