@@ -119,3 +119,15 @@ def test_every_fault_is_named_at_once() -> None:
 def test_the_schemas_are_those_of_a_maintained_kubernetes() -> None:
     """The package that has them is versioned as Kubernetes is."""
     assert importlib.metadata.version("kubernetes-validate").startswith(LATEST.rpartition(".")[0])
+
+
+@pytest.mark.parametrize("name", ["1e3", "1e-3", "12", "0x10", "0o7", "y", "n", "null", "true", "off"])
+def test_what_looks_like_a_number_is_a_name(name: str) -> None:
+    """Law: in YAML 1.1, which this is read with here, and in 1.2, some of which kubectl reads: a plain `1e3` is a number there,
+    and Kubernetes takes none for a name."""
+    text = LoadJob(2, 1, name, "10.0.0.1:7070", secret=name, name=name).text()
+    for member in ("name", "image"):
+        assert re.search(rf"(?m)^ +{member}: '{name}'$", text)
+    document = yaml.safe_load(text)
+    assert document["metadata"]["name"] == name
+    kubernetes_validate.validate(document, LATEST, strict=True)

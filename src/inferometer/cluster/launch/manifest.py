@@ -126,8 +126,17 @@ class LoadJob:
 
 
 class _Plain(yaml.SafeDumper):
-    """YAML without references to what stands in it already."""
+    """YAML without references to what stands in it already. Texts that another version of YAML takes for a number or a truth
+    value (`1e3`, `0o7`, `y`) are quoted: this dumper writes version 1.1, and kubectl reads some of 1.2."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - yaml's signature
         """All."""
         return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    doubtful = text[:1].isdigit() or len(text) == 1
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if doubtful else None)
+
+
+_Plain.add_representer(str, _text)
