@@ -240,19 +240,17 @@ def test_a_duration_that_is_none_costs_no_good_answer(name: str, value: Any) -> 
 @given(
     st.lists(st.tuples(st.integers(-1, 9) | st.none(), st.integers(-1, 9) | st.none(), st.integers(-1, 9)))
 )
-def test_the_last_count_stands_zero_replaces_none_and_cached_is_within_the_prompt(
+def test_the_last_count_stands_zero_replaces_none(
     reports: list[tuple[int | None, int | None, int]],
 ) -> None:
     """For any sequence of reports."""
     answer = Answer()
     for prompt, output, cached in reports:
         answer.count(prompt, output, cached=cached)
-    for found, position in ((answer.input_tokens, 0), (answer.output_tokens, 1)):
+    for found, position in ((answer.input_tokens, 0), (answer.output_tokens, 1), (answer.cached_tokens, 2)):
         given_ = [one for report in reports if (one := report[position]) is not None and one >= 0]
         positive = [one for one in given_ if one]
         assert found == (positive[-1] if positive else 0 if given_ else None)
-    if answer.cached_tokens is not None and answer.input_tokens is not None:
-        assert answer.cached_tokens <= answer.input_tokens
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,8 @@ def test_the_waits_of_the_few_that_failed_are_not_left_out_of_p99(run: Any, ms: 
         ("cache_hits", "fail", {"usage_cached": lambda v: v, "plan": WARM}),
         ("cache_hits", "na", {"usage_cached": lambda v: [None] * len(v), "plan": WARM}),
         ("cache_hits", "na", {"usage_cached": lambda v: [None] * len(v)}),
+        ("cache_hits", "note", {"usage_cached": lambda v: v + 1_000_000}),
+        ("cache_hits", "note", {"usage_cached": lambda v: v + 1_000_000 * (np.arange(len(v)) == len(v) - 1)}),
         ("samples_p99", "unsure", {"n": 999}),
         ("samples_p99", "pass", {"n": 1000}),
         ("few_samples", "unsure", {"n": 1}),

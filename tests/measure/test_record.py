@@ -35,6 +35,15 @@ def test_nulls_become_masks_and_nan(build: Any) -> None:
     assert np.isnan(between_ms(record.t_intended, record.t_submit)).tolist() == [True, False]
 
 
+def test_more_cached_tokens_than_the_prompt_has_are_counted_and_no_count(build: Any) -> None:
+    """Law: a part that is claimed to be larger than its whole enters no figure, and does not go unseen."""
+    claims = [(10, 30), (10, 10), (None, 30), (10, None), (0, 1)]
+    record = build(*({"usage_input": prompt, "usage_cached": cached} for prompt, cached in claims))
+    assert record.usage_cached.valid.tolist() == [False, True, True, False, False]
+    assert record.usage_cached.values.tolist() == [0, 10, 30, 0, 0]
+    assert record.cached_overstated == 2
+
+
 def test_slices_and_chunks_of_a_table_read_the_same(table_of: Any, plan_of: Any, random_rows: Any) -> None:
     """Law: how Arrow happens to lay a table out (offset slices, many chunks) changes no number."""
     rows = random_rows(3, 30)

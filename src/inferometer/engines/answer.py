@@ -243,10 +243,8 @@ class Answer:
         cached: object = None,
         reasoning: object = None,
     ) -> None:
-        """Token counts as JSON has them. The last of each stands, but a zero replaces no other count.
-
-        More cached tokens than the prompt has are no count.
-        """
+        """Token counts as JSON has them. The last of each stands, but a zero replaces no other count. More cached tokens than
+        the prompt has are the server's word as well: the record keeps it, and no figure rests on it (measure/record.py)."""
         if prompt is not None:
             self.input_tokens = stands(self.input_tokens, prompt)
         if output is not None:
@@ -255,8 +253,6 @@ class Answer:
             self.cached_tokens = stands(self.cached_tokens, cached)
         if reasoning is not None:
             self.reasoning_tokens = stands(self.reasoning_tokens, reasoning)
-        if self.cached_tokens and self.input_tokens is not None and self.cached_tokens > self.input_tokens:
-            self.cached_tokens = None
 
     @property
     def plain(self) -> bool:

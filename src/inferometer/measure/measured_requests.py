@@ -120,7 +120,7 @@ def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
                 characters=(row["text_chars"] or 0) if row["text"] is None else len(row["text"]),
                 prompt_tokens=row["usage_input"],
                 output_tokens=row["usage_output"],
-                cached_tokens=row["usage_cached"],
+                cached_tokens=_cached(row["usage_cached"], row["usage_input"]),
                 own_total_ns=row["server_total_ns"],
                 own_prefill_ns=row["server_prefill_ns"],
                 own_decode_ns=row["server_decode_ns"],
@@ -129,6 +129,11 @@ def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
             )
         )
     return tuple(found)
+
+
+def _cached(cached: int | None, prompt: int | None) -> int | None:
+    """More cached tokens than the prompt has are no count."""
+    return None if cached is not None and prompt is not None and cached > prompt else cached
 
 
 def _pause(events: Sequence[int]) -> Pause | None:

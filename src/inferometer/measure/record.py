@@ -267,6 +267,8 @@ class Record:
     own_cpu: OwnCpu | None
     hosts: tuple[LoadHost, ...]
     system_usage: UsageColumns | None = None
+    cached_overstated: int = 0
+    """Measured requests whose server claims more cached tokens than the prompt has: no value in `usage_cached`."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -507,6 +509,10 @@ class _Parts:
         fields |= {name: Labels(*gathered.whole()) for name, gathered in self._names.items()}
         phase = fields.pop("phase")
         fields["measured"], fields["lead"] = phase == Phase.MEASURE, phase == Phase.LEAD
+        cached, prompt = fields["usage_cached"], fields["usage_input"]
+        over = cached.valid & prompt.valid & (cached.values > prompt.values)  # a part larger than its whole
+        fields["usage_cached"] = Column(np.where(over, 0, cached.values), cached.valid & ~over)
+        fields["cached_overstated"] = int((over & fields["measured"]).sum())
         fields["text_lossy"] = fields["text_lossy"] > 0
         fields["request_class"] = _classed(fields["request_class"], classes)
         fields["event_ns"], fields["event_offsets"] = self._events.whole()

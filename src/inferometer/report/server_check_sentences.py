@@ -222,4 +222,13 @@ SERVER: dict[str, Wording] = {
             ("during",): "While measuring: {during} ms.",
         },
     ),
+    "cache_hits:overstated": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "note": "The server claims more cached tokens than the prompt has; no figure rests on these counts.",
+        },
+        {"note": "Look for a gateway or an engine whose usage counts cached tokens twice."},
+        {("requests",): "Measured requests with such a claim: {requests}."},
+    ),
 }

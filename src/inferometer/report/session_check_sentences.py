@@ -133,7 +133,7 @@ SESSIONS: dict[str, Wording] = {
         "Cache within sessions",
         "share",
         {
-            "note": "The server reports no cached tokens, so the declared cache could not be checked.",
+            "note": "The server reports no cached tokens, or impossible ones, so the declared cache could not be checked.",
             "na": "No step repeats what its session had sent before.",
         },
         {"note": "Let the server report them (vLLM: --enable-prompt-tokens-details)."},
