@@ -23,7 +23,7 @@ def tree(root: Path, groups: str, stat: dict[str, str], throttles: dict[str, int
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text(groups)
     for name, text in stat.items():
-        (root / "sys/fs/cgroup" / name).mkdir(parents=True)
+        (root / "sys/fs/cgroup" / name).mkdir(parents=True, exist_ok=True)
         (root / "sys/fs/cgroup" / name / "cpu.stat").write_text(text)
     for cpu, count in throttles.items():
         folder = root / f"sys/devices/system/cpu/{cpu}/thermal_throttle"
@@ -42,6 +42,12 @@ def tree(root: Path, groups: str, stat: dict[str, str], throttles: dict[str, int
             {"cpu,cpuacct/b": "nr_throttled 1\nthrottled_time 77\n"},
             77,
         ),
+        (  # a limit that a group above has: a pod's, a slice's
+            "0::/slice/pod/app\n",
+            {"slice/pod/app": "throttled_usec 1\n", "slice": "throttled_usec 20\n", "": "usage_usec 5\n"},
+            21_000,
+        ),
+        ("1:cpu:/a/b\n", {"cpu/a/b": "throttled_time 0\n", "cpu/a": "throttled_time 7\n"}, 7),
         ("1:cpu:/b\n", {"cpu/b": "throttled_time many\n"}, None),
         ("", {}, None),
     ],

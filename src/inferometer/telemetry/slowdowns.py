@@ -3,8 +3,8 @@ containers and jobs are given a share of a machine. Both are counted by the kern
 
 | figure  | source                                                                                               |
 | ------- | ---------------------------------------------------------------------------------------------------- |
-| thermal | thermal_throttle counts of each processor (linux.py)                                                   |
-| held    | cpu.stat of the group: throttled_usec (cgroup v2), or throttled_time in ns (v1, controller `cpu`)        |
+| thermal | thermal_throttle counts of each processor (linux.py)                                                 |
+| held    | cpu.stat of the group and those above: throttled_usec (cgroup v2), throttled_time in ns (v1, `cpu`)  |
 
 Elsewhere than on Linux neither is known.
 """
@@ -12,7 +12,7 @@ Elsewhere than on Linux neither is known.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from inferometer.telemetry.linux import ROOT, Linux
 
@@ -23,7 +23,7 @@ _NS = {"throttled_usec": 1_000, "throttled_time": 1}
 @dataclass(frozen=True, slots=True)
 class Slowdowns:
     """Counts at one instant. `thermal`: slow-downs by hardware, by processor. `held_ns`: how long tasks of this process's
-    control group waited for their CPU limit; None: the group has none, or it is not shown."""
+    control group, and of those above it, waited for a CPU limit; None: there is none, or it is not shown."""
 
     thermal: dict[str, int]
     held_ns: int | None
@@ -65,11 +65,20 @@ def _held_ns(root: Path) -> int | None:
         if controllers and "cpu" not in controllers.split(","):
             continue
         for folder in (root / GROUPS / controllers, root / GROUPS / "cpu"):
-            for name, unit_ns in _NS.items():
-                found = _counter(_text(folder / path.lstrip("/") / "cpu.stat"), name)
-                if found is not None:
-                    return found * unit_ns
+            if held := _counted(folder, path):
+                return sum(held)
     return None
+
+
+def _counted(hierarchy: Path, path: str) -> list[int]:
+    """The waits in ns of a group and of those above it, each of which counts those for its own limit alone."""
+    group = PurePosixPath(path)
+    found = []
+    for one in (group, *group.parents):
+        text = _text(hierarchy / str(one).lstrip("/") / "cpu.stat")
+        counts = ((_counter(text, name), unit_ns) for name, unit_ns in _NS.items())
+        found += [count * unit_ns for count, unit_ns in counts if count is not None]
+    return found
 
 
 def _counter(text: str, name: str) -> int | None:
