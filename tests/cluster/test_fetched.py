@@ -11,12 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.cluster.clock_fit import ClockProbe, fit
-from inferometer.cluster.fetched import Fetched, called, described, named, number_of, remove
+from inferometer.cluster.fetched import (
+    Fetched,
+    called,
+    described,
+    merge_left,
+    named,
+    not_fetched,
+    number_of,
+    remove,
+)
 from inferometer.cluster.load_host import NAME, folders_of, kept_runs, new_folder
 from inferometer.cluster.messages import StreamPart
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE
+from inferometer.measure.load_hosts import LoadHost
+from inferometer.telemetry.host import environment
 
 S = 1_000_000_000
 
@@ -93,3 +104,18 @@ def test_what_cannot_be_read_to_its_end_stays_as_it_came(
     assert folder.fetched.exists() == damaged
     assert remove(folder, keep_cut=False) == []
     assert not folder.fetched.exists(), "nothing else may hold text"
+
+
+def test_what_was_fetched_and_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
+    """Law: a host whose streams are damaged from their head on is named by those who recover the run, and its bytes stay."""
+    folder = RunFolder.create(tmp_path, "run", 0)
+    fetched = Fetched(folder, 1)
+    host = LoadHost(name="east", first=0, workers=1, environment=environment(), clock=None, lost=None)
+    fetched.begun([host])
+    fetched.compared(0, [ClockProbe(1, 0, 1_000)])
+    fetched.add(0, StreamPart("run", "worker-0.arrows", b"\xff" * 8 + b"no stream"))
+    fetched.complete(0)
+    (words,) = merge_left(folder)
+    assert words.startswith("east: what was fetched from it cannot be read")
+    assert not_fetched(folder) == ["east"]
+    assert fetched.sizes(0) == {"worker-0.arrows": 17}

@@ -115,12 +115,15 @@ def _offsets(clock: ClockFit, at: NDArray[np.int64]) -> NDArray[np.int64]:
     return clock.conductor_times(at) - at
 
 
-def merge_left(folder: RunFolder) -> None:
-    """Go on from what has been fetched, by a conductor that was killed or after one."""
-    hosts = range(len(known_hosts(folder)))
-    Fetched(folder, len(hosts)).merge(
-        {number: clock_of(folder.fetched / str(number) / CLOCK) for number in hosts}
-    )
+def merge_left(folder: RunFolder) -> list[str]:
+    """Go on from what has been fetched, by a conductor that was killed or after one. In words: what of it cannot be read."""
+    hosts = known_hosts(folder)
+    clocks = {number: clock_of(folder.fetched / str(number) / CLOCK) for number in range(len(hosts))}
+    damaged = Fetched(folder, len(hosts)).merge(clocks)
+    return [
+        f"{hosts[number].name}: what was fetched from it cannot be read, and is not in the record ({why})"
+        for number, why in damaged.items()
+    ]
 
 
 def not_fetched(folder: RunFolder) -> list[str]:

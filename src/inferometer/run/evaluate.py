@@ -343,11 +343,11 @@ def recover(
         with hold.alone(folder.journal):
             facts = read_facts(folder)
             write_facts(folder, replace(facts, hosts=fetched.hosts_of(folder, facts.hosts)))
-            fetched.merge_left(folder)
+            notes = fetched.merge_left(folder)
     if any(folder.journal.glob("worker-*.arrows")):
         with hold.alone(folder.journal):
             counts, why = tokenizers.counter(plan.tokenizer, read_facts(folder).tokenizer, tokenizer)
-            notes = _seal(folder, counts, keep_journal=why is not None, recovers=True)
+            notes += _seal(folder, counts, keep_journal=why is not None, recovers=True)
     elif plan.instrument.keep_text == "all" or not folder.record.is_file():
         # Sealing nothing would replace a record and its reports.
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
