@@ -27,8 +27,9 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run import simulate as simulation
+from inferometer.run import simulated_server
 from inferometer.run.simulate import simulate
-from inferometer.simulation.engine import choose
+from inferometer.simulation.engine import Chosen, choose
 
 FAMILY = "agent sessions"
 SESSIONS, WARM, STEPS = 300, 10, 4
@@ -173,13 +174,13 @@ def elsewhere() -> Iterator[None]:
 @contextlib.contextmanager
 def declared(**words: str) -> Iterator[None]:
     """The system is declared in these words, where a simulation would declare its own engine, whose prefix cache is off."""
-    own = simulation._without_server
+    own = simulated_server.without_server
 
-    def declaring(plan: Plan) -> Plan:
-        made = own(plan)
+    def declaring(plan: Plan, engine: Chosen) -> Plan:
+        made = own(plan, engine)
         return made.model_copy(update={"sut": made.sut.model_copy(update=words)})
 
-    with mock.patch.object(simulation, "_without_server", declaring):
+    with mock.patch.object(simulation, "without_server", declaring):
         yield
 
 

@@ -35,6 +35,7 @@ from inferometer.run.requests import requests_of
 from inferometer.run.simulated_server import (
     NO_LENGTHS,
     Lengths,
+    Model,
     SimulatedServer,
     as_probed,
     context_of,
@@ -45,6 +46,7 @@ from inferometer.run.simulated_server import (
 from inferometer.run.task_judging import judge_tasks
 from inferometer.run.ui import Expected, Ui, interrupts
 from inferometer.run.warmup import Part, warm_up
+from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
 from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.driver import Driver
@@ -62,13 +64,15 @@ def simulate(
     ui: Ui,
     lengths: Lengths = NO_LENGTHS,
     client: ClientModel = PERFECT,
+    model: Model = Engine,
 ) -> RunResult:
     """Carry a plan out in virtual time: its load on a model of an engine, or of a system on one, and no server. Raises
     PlanError, RecordError.
 
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
     differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
-    the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads.
+    the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads. `model`: makes the
+    engine of its settings.
     Tasks are judged where a system answers them: the answers of an engine alone are filler.
     """
     started = time.time_ns()
@@ -104,7 +108,7 @@ def simulate(
                 schedule.ahead.write_all()
                 schedule.ahead.close()
             modelled = simulated_server(
-                plan, engine, tokenizer, Schedule(folder.schedule), folder, started, lengths
+                plan, engine, tokenizer, Schedule(folder.schedule), folder, started, lengths, model
             )
             interrupted, preempted = _simulate(
                 plan, modelled, client, tokenizer, schedule, folder, started, ui

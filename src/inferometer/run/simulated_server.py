@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
@@ -22,6 +22,7 @@ from inferometer.run.request_writer import Served
 from inferometer.server.dialects import reader as body_reader
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
+from inferometer.server.engine.settings import Settings
 from inferometer.server.options import Options
 from inferometer.server.systems.chat import API
 from inferometer.server.systems.compound import Compound
@@ -38,6 +39,8 @@ from inferometer.workload.encodings import Cl100k
 
 Lengths = Mapping[int, tuple[int, int]]
 NO_LENGTHS: Lengths = MappingProxyType({})
+Model = Callable[[Settings, int], Engine[Generation]]
+"""From an engine's settings and a seed to the engine."""
 
 
 def without_server(plan: Plan, engine: Chosen) -> Plan:
@@ -138,9 +141,11 @@ def simulated_server(
     folder: RunFolder,
     started: int,
     lengths: Lengths,
+    made: Model = Engine,
 ) -> SimulatedServer:
     """The model of a plan's engine, and of the system on it. `started`: the wall clock at the beginning of virtual time; the
-    rest is as of `simulate`. Raises OSError where a system's spans cannot be written."""
+    rest is as of `simulate`; `made`: the engine, but for a system's. Raises OSError where a system's spans cannot be
+    written."""
     target, theirs, seed = plan.target, Cl100k(), plan.workload.seed
     model = target.model or Options().model
     dialect = dialects.load(target.api)
@@ -158,6 +163,6 @@ def simulated_server(
         and plan.workload.turns is None
     )
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
-    modelled = Engine[Generation](engine.settings, seed)
+    modelled = made(engine.settings, seed)
     read = reader(target.api, model, engine.settings, theirs, counted, lengths)
     return SimulatedServer(Server(dialect, modelled, opener(model, target.api), read), modelled)
