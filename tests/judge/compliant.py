@@ -258,6 +258,7 @@ def summary(of: Plan, test: str, part: str = "first") -> Summary:
         load=replace(base.load, model=of.load.model, offered=offered),
         tokens=replace(
             base.tokens,
+            output=replace(base.tokens.output, asked_mean=None),
             count_source="server usage",
             tokenizer=tokenizer,
             itl_method="direct",
