@@ -33,6 +33,8 @@ $(STAMP): pyproject.toml Makefile requirements/dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m $(LOCKED) --requirement requirements/dev.txt
 	$(VENV)/bin/python -m $(EDITABLE)
+	@# Or each of a run's processes would compile the package anew where Python may write no bytecode.
+	$(VENV)/bin/python -m compileall -q src benchmarks
 	@touch $(STAMP)
 
 setup: $(STAMP) ## Make the environment in .venv
