@@ -79,10 +79,10 @@ class Played:
     steps: tuple[StepRow, ...]
     rows: tuple[dict[str, Any], ...]
 
-    def record(self, **more: Any) -> Record:
-        """As it is measured."""
+    def record(self, table: pa.Table | None = None, **more: Any) -> Record:
+        """As it is measured; `table`: another record of it."""
         health = [{"t_ns": 0, "t_ms": at, "reads": 1} for at in (0.0, 1e6)]
-        return Record.from_tables(self.table(), pulses(*health), **more)
+        return Record.from_tables(self.table() if table is None else table, pulses(*health), **more)
 
     def table(self) -> pa.Table:
         """The record in its order."""

@@ -19,8 +19,10 @@ from typing import Any
 
 import pytest
 from commands import COMMAND, only
+from recorded_sessions import agent, written
 
 from inferometer.cluster.join_token import TOKEN_VARIABLE
+from inferometer.journal import steps
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, Outcome, Phase
@@ -54,8 +56,9 @@ class Conducted:
 
     def __init__(self, server: str, out: Path, hosts: int, *flags: str) -> None:
         self.out = out
+        words = () if "--sessions" in flags else SMALL
         self.process = subprocess.Popen(
-            [*COMMAND, "run", "--url", server, *SMALL, *flags, "--hosts", str(hosts), "--listen", "127.0.0.1:0", "--out",
+            [*COMMAND, "run", "--url", server, *words, *flags, "--hosts", str(hosts), "--listen", "127.0.0.1:0", "--out",
             str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         self.said: list[str] = []
@@ -150,6 +153,32 @@ def test_two_hosts_send_the_load_of_one(server: str, tmp_path: Path, flags: Sequ
     assert not (folder.journal / "fetched").exists()
     assert not list(tmp_path.glob("*/[0-9]*/*/journal/*.arrows")), "a host forgets what the conductor has"
     assert summary["instrument"]["dead_workers"] == []
+
+
+@pytest.mark.parametrize(
+    "load", [("--rate", "40"), ("--concurrency", "6"), ("--users", "4", "--user-rate", "20")]
+)
+def test_a_recorded_session_is_one_hosts_and_each_step_is_sent_once(
+    server: str, tmp_path: Path, load: Sequence[str]
+) -> None:
+    file = written(tmp_path / "s.jsonl", [agent(str(at)) for at in range(24)])
+    with conducted(server, tmp_path, 2, "--sessions", str(file), "--warmup", "4", *load) as run:
+        ends = [run.host(tmp_path, name) for name in ("east", "west")]
+        code, summary = run.end()
+        assert [one.wait(timeout=30) for one in ends] == [0, 0]
+    assert code in (0, 3, 4), run.said  # a busy machine may be late; what must hold is below
+    folder = RunFolder.open(only(run.out))
+    rows = read_table(folder.record, RECORD).to_pylist()
+    session = {one["index"]: one["session"] for one in steps.read(folder.steps).to_pylist()}
+    measured = [one for one in rows if one["phase"] == Phase.MEASURE]
+    assert len({one["index"] for one in measured}) == len(measured) == 24 * 4
+    workers: dict[int, set[int]] = {}
+    for one in measured:
+        workers.setdefault(session[one["index"]], set()).add(one["worker"])
+    assert {len(one) for one in workers.values()} == {1}
+    assert set.union(*workers.values()) == {0, 1}
+    checks = {one["code"]: one["status"] for one in summary["verdict"]["checks"]}
+    assert {checks[f"session_{one}"] for one in ("steps", "gaps", "context")} == {"pass"}
 
 
 def test_a_lost_host_is_named_and_the_others_go_on(server: str, tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_play import FAN_OUT, Faults, Played, Step, play
 
+from inferometer.cluster.merging import moved_outcomes
 from inferometer.judge.judge import judge
 from inferometer.judge.session_checks import (
     SessionEvidence,
@@ -20,9 +24,11 @@ from inferometer.judge.session_checks import (
 )
 from inferometer.judge.verdict import Check, Verdict
 from inferometer.measure.agent_sessions import agent_sessions
+from inferometer.measure.load_hosts import HostClock, LoadHost
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Death
+from inferometer.measure.record import Death, Ints
 from inferometer.plan.schema import Plan
+from inferometer.telemetry.host import environment
 
 MS = 1_000_000
 SESSIONS = [FAN_OUT] * 6
@@ -140,6 +146,27 @@ def test_a_step_off_by_more_than_rounding_is_found_and_by_how_much() -> None:
     check = session_gaps(evidence_of(Played(played.schedule, played.steps, tuple(moved))))
     assert (check.status, check.value, check.facts["later"]) == ("fail", 1.0, 1)
     assert check.facts["worst_ms"] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("drift_ppm", [-80.0, 0.4, 80.0])
+@pytest.mark.parametrize(
+    ("faults", "failing"), [(Faults(), set()), (Faults(undelayed={(3, 1)}), {"session_gaps"})]
+)
+def test_gaps_hold_on_a_load_host_whose_clock_runs_at_another_rate(
+    drift_ppm: float, faults: Faults, failing: set[str]
+) -> None:
+    """Each row is moved by what the clock was off when it was due: a step and the one before it by different amounts."""
+
+    def offsets(at: Ints) -> Ints:
+        moved: Ints = np.rint(at * drift_ppm * 1e-6).astype(np.int64)
+        return moved
+
+    slow = [tuple(replace(step, slow=40.0) for step in FAN_OUT)] * 6
+    played = play(slow, faults)
+    moved = [moved_outcomes(batch, offsets) for batch in played.table().combine_chunks().to_batches()]
+    host = LoadHost("east", 0, 1, environment(), HostClock(0, drift_ppm, 1000, 1000, 30, False))
+    evidence = evidence_of(played, table=pa.Table.from_batches(moved), hosts=[host])
+    assert {one.code for one in (session_gaps(evidence),) if one.status == "fail"} == failing
 
 
 def test_what_is_due_after_the_end_of_the_load_need_not_be_sent() -> None:

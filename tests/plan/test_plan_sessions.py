@@ -34,7 +34,6 @@ def test_delays_are_as_recorded_or_drawn(flag: str) -> None:
         ({"sessions": "s", "turns": "3"}, "--turns: the file of sessions determines what is sent"),
         ({"sessions": "s", "prompts": "p"}, "choose|leave --sessions out|leave --prompts out"),
         ({"sessions": "s", "api": "completions"}, "a step is a list of messages"),
-        ({"sessions": "s", "hosts": "2"}, "load hosts do not send recorded sessions yet"),
         ({"sessions": "s", "extra_body": '{"messages": []}'}, "messages"),
         ({"sessions": "s", "tool_ms": "empirical"}, "cannot be empirical"),
         ({"tool_ms": "5"}, "--tool-ms: is about a file of sessions: set --sessions"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from inferometer.cluster.member import Member
 from inferometer.cluster.messages import (
     APPENDED,
     AUTHORITY,
+    STEPS,
     WHOLE,
     Assign,
     Beat,
@@ -400,11 +402,12 @@ class HostPool:
         slots = None if first.open_loop else first.slots
         workers = [job.worker for job in mine]
         keep = None if self._again else needed(schedule, workers, first.workers, slots)
-        send_share(self._folder.schedule, keep, lambda data, digest: member.send(packed(WHOLE, data, digest)))
+        send_share(self._folder.schedule, keep, partial(_send_part, member, WHOLE))
+        whole = {STEPS: self._folder.steps} if self._folder.steps.is_file() else {}
         if first.tls_ca_file is not None:
-            send_file(
-                Path(first.tls_ca_file), lambda data, digest: member.send(packed(AUTHORITY, data, digest))
-            )
+            whole[AUTHORITY] = Path(first.tls_ca_file)
+        for name, path in whole.items():
+            send_file(path, partial(_send_part, member, name))
 
     def _fetch(self, members: Sequence[Member], *, final: bool) -> None:
         """Have these hosts send what their streams hold beyond what is here."""
@@ -463,6 +466,10 @@ def _clock(member: Member, from_ns: int, until_ns: int) -> HostClock | None:
     begun = fitted.host_ns(from_ns)
     ended = fitted.last_ns if member.lost_in_run is not None else fitted.host_ns(until_ns)
     return described(member.probes, begun, max(begun, ended))
+
+
+def _send_part(member: Member, name: str, data: bytes, digest: bytes | None) -> None:
+    member.send(packed(name, data, digest))
 
 
 def _authority(job: Job) -> str | None:

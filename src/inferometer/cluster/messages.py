@@ -15,11 +15,12 @@ from inferometer.telemetry.clock_state import ClockSynchronisation
 from inferometer.telemetry.host import Environment
 from inferometer.telemetry.slowdowns import Slowdowns
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Of these messages; both sides have to speak the same."""
-WHOLE, APPENDED, AUTHORITY = "requests.arrow", "requests.arrows", "authority.pem"
-FILES = (WHOLE, APPENDED, AUTHORITY)
-"""The two files of requests (journal/schedule.py), and whom TLS is to trust."""
+WHOLE, APPENDED, STEPS, AUTHORITY = "requests.arrow", "requests.arrows", "steps.arrow", "authority.pem"
+FILES = (WHOLE, APPENDED, STEPS, AUTHORITY)
+"""The two files of requests (journal/schedule.py), how recorded sessions hang together (journal/steps.py), and whom TLS is to
+trust."""
 
 
 # From a load host.

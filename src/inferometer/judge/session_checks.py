@@ -139,16 +139,19 @@ def session_gaps(evidence: SessionEvidence) -> Check:
 
 
 def _tolerance(runs: SessionRuns, judged: Mask) -> Ints:
-    """How far an instant may be off: by rounding, and on a load host by what its clock's rate makes of the delay."""
+    """How far an instant may be off: by rounding, and on a load host by what its clock's rate makes of the time since the step
+    before was due, since every row is moved by what its clock was off at its own `t_intended` (cluster/merging.py)."""
     allowed = np.full(int(judged.sum()), ROUNDING_NS, np.int64)
     if not runs.record.hosts:
         return allowed
-    delay = runs.graph.think_ns[runs.place[judged]]
+    last = runs.last_before[judged]
+    before = runs.record.t_intended[runs.row[last]]
+    since = np.where(last >= 0, runs.due_ns[judged] - before, runs.graph.think_ns[runs.place[judged]])
     workers = runs.record.worker[runs.row[judged]]
     for host in runs.record.hosts:
         if host.clock is not None:
             mine = host.of(workers)
-            allowed[mine] += np.ceil(np.abs(host.clock.drift_ppm) * 1e-6 * delay[mine]).astype(np.int64)
+            allowed[mine] += np.ceil(np.abs(host.clock.drift_ppm) * 1e-6 * since[mine]).astype(np.int64)
     return allowed
 
 

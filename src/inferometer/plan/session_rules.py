@@ -36,11 +36,6 @@ def _sessions(plan: Plan, workload: SessionsWorkload) -> Iterator[Fault]:
                 (f"workload.{key}",),
                 f"{{workload.{key}}} is drawn, and cannot be empirical: leave it out for what was recorded",
             )
-    if plan.instrument.hosts is not None:
-        yield Fault(
-            ("workload.sessions", "instrument.hosts"),
-            "load hosts do not send recorded sessions yet: leave {instrument.hosts} out",
-        )
 
 
 def _header(plan: Plan) -> Iterator[Fault]:
