@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -128,9 +129,42 @@ class _Rows:
 
 def tasks_account(record: Record, samples: Samples, judged: pa.Table | None) -> TasksAccount:
     """The account of a run of tasks. `judged`: tasks.arrow; None: no answer was judged."""
+    table = {} if judged is None else judged.to_pydict()
+    rows, found = _rows_of(record, samples, table)
+    at = rows.record
+    every = np.ones(len(at), dtype=bool)
+    overall = _group(None, rows, every, judged is not None)
+    span = float(record.t_end[at].max() - record.t_intended[at].min()) / 1e9 if len(at) else 0.0
+    classes = [record.request_class.are(name)[at] for name in _class_names(record)]
+    return TasksAccount(
+        judged is not None,
+        overall,
+        int((record.attempts[at] > 1).sum()),
+        overall.succeeded / span if overall.succeeded is not None and span > 0 else None,
+        _by_criterion(table, found),
+        tuple(
+            _group(name, rows, mask, judged is not None)
+            for name, mask in zip(_class_names(record), classes, strict=True)
+            if mask.any()
+        ),
+        _traced(table, found, rows),
+    )
+
+
+def task_successes(record: Record, samples: Samples, judged: pa.Table) -> Floats:
+    """Of each row of the record 1 if its task succeeded and 0 if not; NaN if that was not decided, or it has not ended."""
+    rows, _ = _rows_of(record, samples, judged.to_pydict())
+    found = np.full(len(record), np.nan)
+    found[rows.record] = np.where(rows.undecided(), np.nan, rows.success())
+    return found
+
+
+def _rows_of(
+    record: Record, samples: Samples, table: dict[str, list[Any]]
+) -> tuple[_Rows, Sequence[int | None]]:
+    """The requests that ended, and of each its row in the table of what was judged."""
     stopped = record.outcome.are(Outcome.CANCELLED) & record.interrupted  # by a person: these have not ended
     at = np.flatnonzero(record.measured & ~stopped)
-    table = {} if judged is None else judged.to_pydict()
     place = {
         key: row for row, key in enumerate(zip(table.get("index", ()), table.get("cycle", ()), strict=True))
     }
@@ -152,23 +186,7 @@ def tasks_account(record: Record, samples: Samples, judged: pa.Table | None) -> 
         latency,
         first,
     )
-    every = np.ones(len(at), dtype=bool)
-    overall = _group(None, rows, every, judged is not None)
-    span = float(record.t_end[at].max() - record.t_intended[at].min()) / 1e9 if len(at) else 0.0
-    classes = [record.request_class.are(name)[at] for name in _class_names(record)]
-    return TasksAccount(
-        judged is not None,
-        overall,
-        int((record.attempts[at] > 1).sum()),
-        overall.succeeded / span if overall.succeeded is not None and span > 0 else None,
-        _by_criterion(table, found),
-        tuple(
-            _group(name, rows, mask, judged is not None)
-            for name, mask in zip(_class_names(record), classes, strict=True)
-            if mask.any()
-        ),
-        _traced(table, found, rows),
-    )
+    return rows, found
 
 
 def _class_names(record: Record) -> tuple[str, ...]:

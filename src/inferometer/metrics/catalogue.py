@@ -446,6 +446,30 @@ RATES = _entries(Rates, Rate)
 SUCCESS = "success_rate"
 """Succeeded among ended requests, a share of one: an objective and a compared figure beside those that entries give."""
 
+TASK_SUCCESS = "task_success_rate"
+"""Succeeded among judged tasks, a share of one, of a compound system; compared likewise (measure/tasks.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFigure:
+    """A compared figure of recorded sessions: `of`, a member of their account (measure/agent_sessions.py), and its `statistic`;
+    None: `of` is a rate."""
+
+    title: str
+    unit: str
+    of: str
+    statistic: str | None
+    better: Better
+
+
+SESSION_FIGURES = {
+    "session_s": SessionFigure("Sessions/s", "sessions/s", "sessions_s", None, "more"),
+    "session_goodput_s": SessionFigure("Good sessions/s", "sessions/s", "goodput_s", None, "more"),
+    "session_ttft_p50": SessionFigure("Session TTFT P50", "ms", "ttft_ms", "p50", "less"),
+    "session_last_answer_p50": SessionFigure("Last answer P50", "ms", "last_answer_ms", "p50", "less"),
+    "session_last_answer_p99": SessionFigure("Last answer P99", "ms", "last_answer_ms", "p99", "less"),
+}
+
 TABLE = tuple(name for name, metric in METRICS.items() if metric.row)
 """Metrics of the result table, in its order; rates follow them."""
 

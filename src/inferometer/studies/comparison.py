@@ -24,6 +24,7 @@ from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
+from inferometer.journal import tasks
 from inferometer.journal.documents import holds, not_elsewhere
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE
@@ -32,10 +33,12 @@ from inferometer.judge.comparison.bootstrap import Pooled, Sampled
 from inferometer.judge.comparison.compare import FIGURES, Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, Instrument, RunFacts, TokenCounting, forbidden
 from inferometer.judge.compliance.of_comparison import complied
+from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.large_arrays import held, kept_in
 from inferometer.measure.record import COLUMNS, Floats, Record
 from inferometer.measure.samples import Samples, values_of
-from inferometer.metrics.catalogue import METRICS, RATES, stem
+from inferometer.measure.tasks import task_successes
+from inferometer.metrics.catalogue import METRICS, RATES, SESSION_FIGURES, SUCCESS, TASK_SUCCESS, stem
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import FileWorkload, reseeded
@@ -243,7 +246,8 @@ def read(path: Path) -> Run:
     pa.default_memory_pool().release_unused()  # Arrow keeps the memory in which it read the file
     values = _values(summary)
     reference = summary.tokens.tokenizer.method == "reference"
-    return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference))
+    judged = tasks.read(folder.tasks) if values[TASK_SUCCESS] is not None else None
+    return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference, judged))
 
 
 def counting_of(summary: Summary) -> TokenCounting:
@@ -282,8 +286,17 @@ def _values(summary: Summary) -> dict[str, float | None]:
         stats = getattr(summary.metrics, name)
         for statistic in metric.compared:
             values[f"{stem(name)}_{statistic}"] = None if stats is None else getattr(stats, statistic)
-    values["success_rate"] = summary.success_rate.value
-    return values
+    values[SUCCESS] = summary.success_rate.value
+    values[TASK_SUCCESS] = None if summary.tasks is None else summary.tasks.all.success
+    return values | _of_sessions(summary.agent_sessions)
+
+
+def _of_sessions(sessions: AgentSessions | None) -> dict[str, float | None]:
+    found = {name: getattr(sessions, one.of, None) for name, one in SESSION_FIGURES.items()}
+    return {
+        name: None if one is None else getattr(one, SESSION_FIGURES[name].statistic or "value")
+        for name, one in found.items()
+    }
 
 
 def _sampled(
@@ -292,6 +305,7 @@ def _sampled(
     values: dict[str, float | None],
     streamed: bool,
     reference: bool,
+    judged: pa.Table | None,
 ) -> Sampled:
     """The samples behind the figures, request by request; failed requests have no latency."""
     samples = Samples(record, streamed=streamed, reference=reference, native=summary.plan.tokenizer.own)
@@ -307,7 +321,10 @@ def _sampled(
     gaps = Pooled(samples.gaps, held(np.concatenate((samples.gap_offsets, ends))))
     pooled["itl" if samples.itl_method == "direct" else "chunk_gap"] = gaps
     pooled["success"] = Pooled.one_each((np.arange(requests) < good).astype(np.float64))
-    rates = {name: value for name in RATES if (value := values.get(name)) is not None}
+    if judged is not None:
+        achieved = task_successes(record, samples, judged)[samples.rows]
+        pooled["task_success"] = Pooled.one_each(np.concatenate((achieved, np.zeros(failed))))
+    rates = {name: value for name in (*RATES, *SESSION_FIGURES) if (value := values.get(name)) is not None}
     return Sampled(requests, pooled, rates)
 
 

@@ -41,7 +41,7 @@ from inferometer.judge.comparison.equivalence import (
 )
 from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.record import Floats
-from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
+from inferometer.metrics.catalogue import METRICS, RATES, SESSION_FIGURES, SUCCESS, TASK_SUCCESS, stem
 from inferometer.metrics.statistics import QUANTILES
 
 
@@ -81,11 +81,23 @@ def _distributed() -> dict[str, Figure]:
     }
 
 
-FIGURES: dict[str, Figure] = _rates() | _distributed() | {SUCCESS: Figure(Statistic("success"), more=True)}
-"""What a comparison shows, by the metrics' entries. Rates stand in runs' `rates`, the others in their samples."""
+def _shares() -> dict[str, Figure]:
+    return {
+        name: Figure(Statistic(name.removesuffix("_rate")), more=True) for name in (SUCCESS, TASK_SUCCESS)
+    }
 
-DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate")
-"""Unless told otherwise. Where hardware differs, throughput normalised takes the place of the first (draft 6.2)."""
+
+def _of_sessions() -> dict[str, Figure]:
+    return {name: Figure(Statistic(name), more=one.better == "more") for name, one in SESSION_FIGURES.items()}
+
+
+FIGURES: dict[str, Figure] = _rates() | _distributed() | _of_sessions() | _shares()
+"""What a comparison shows, by the metrics' entries. Rates, and all of sessions, stand in runs' `rates`, the others in their
+samples."""
+
+DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate", TASK_SUCCESS)
+"""Unless told otherwise, as far as runs have them. Where hardware differs, throughput normalised takes the place of the first
+(draft 6.2)."""
 
 
 @dataclass(frozen=True, slots=True)

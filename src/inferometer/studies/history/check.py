@@ -29,7 +29,7 @@ from inferometer.errors import PlanError, Problem
 from inferometer.judge.comparison.loads import alike
 from inferometer.judge.history import regression
 from inferometer.judge.history.regression import FigureFinding, FigureSeries, Sensitivity
-from inferometer.metrics.catalogue import SUCCESS
+from inferometer.metrics.catalogue import SUCCESS, TASK_SUCCESS
 from inferometer.studies.history import selection
 from inferometer.studies.history.conditions import UNDECLARED
 from inferometer.studies.history.entries import ahead
@@ -170,7 +170,7 @@ def _collect(subject: _Subject, prefix: str, question: Question) -> None:
             subject.short.append(_unclaimed(one, deciding, len(found), elsewhere))
             continue
         values = np.array([*(each.value for _, each in found), one.value], np.float64)
-        counted = _requests(entry) if one.name == SUCCESS else None
+        counted = _requests(entry) if one.name in (SUCCESS, TASK_SUCCESS) else None
         series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values, counted)
         at = [*(other for other, _ in found), subject.at]
         subject.series[series.name] = _Series(one, at, series, elsewhere)
