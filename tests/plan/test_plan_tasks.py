@@ -33,6 +33,17 @@ def test_tasks_take_the_place_of_a_plans_prompts(tmp_path: Path) -> None:
     assert workload.order == "shuffled"
 
 
+def test_an_objective_on_task_success_needs_tasks(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text("{}")
+    (objective,) = build(None, {"--tasks": str(file), "--slo": ["task_success_rate>90%"]}).slos
+    assert (objective.metric, objective.limit) == ("task_success_rate", 0.9)
+    with pytest.raises(PlanError, match="is about tasks: set --tasks"):
+        build(None, {"--slo": ["task_success_rate>90%"]})
+    with pytest.raises(PlanError, match=r"write task_success_rate>0\.99"):
+        build(None, {"--tasks": str(file), "--slo": ["task_success_rate>1"]})
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="--tasks"):
         build(None, {"--tasks": str(tmp_path / "none")}, environ={})

@@ -48,6 +48,22 @@ def test_a_system_that_answers_as_fast_and_more_often_wrongly_is_a_regression(
     assert figure(found, "e2e_p50").relative == 0
 
 
+@pytest.mark.parametrize(("wrong", "met"), [("0", True), ("0.9", False)])
+def test_an_objective_on_task_success_is_decided_by_its_interval(
+    wrong: str, met: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.jsonl"
+    tasks = [{**TASKS[at % 2], "task": str(at)} for at in range(100)]
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in tasks))
+    flags: dict[str, object] = {
+        "--boundary": "compound", "--tasks": str(file), "--rate": "5", "--requests": "100", "--warmup": "0",
+        "--slo": ["task_success_rate>90%"],
+    }  # fmt: skip
+    (outcome,) = simulated(tmp_path, flags, f"wrong_answer={wrong}", system="agent").summary.slos
+    assert outcome.met is met
+    assert outcome.value == pytest.approx(1 - float(wrong), abs=0.12)
+
+
 def test_sessions_are_compared_as_wholes(tmp_path: Path) -> None:
     """Law: an engine of half the speed takes longer to the last answer, and ends fewer sessions a second."""
     file = written(tmp_path / "s.jsonl", [agent(str(at)) for at in range(60)])

@@ -27,7 +27,8 @@ from inferometer.measure.stats import (
     share_interval,
     share_of_values_interval,
 )
-from inferometer.metrics.catalogue import METRICS
+from inferometer.measure.tasks import TasksAccount
+from inferometer.metrics.catalogue import METRICS, TASK_SUCCESS
 from inferometer.metrics.statistics import QUANTILES, Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
@@ -63,17 +64,25 @@ class Observed:
 
 
 def slo_outcomes(
-    plan: Plan, measurement: Measurement, record: Record, samples: Samples | None = None
+    plan: Plan,
+    measurement: Measurement,
+    record: Record,
+    samples: Samples | None = None,
+    tasks: TasksAccount | None = None,
 ) -> tuple[SloOutcome, ...]:
-    """Outcomes of the plan's objectives, in its order. `samples`: those of `samples_of`, if already taken."""
+    """Outcomes of the plan's objectives, in its order. `samples`: those of `samples_of`, if already taken; `tasks`: of a run of
+    tasks."""
     samples = samples_of(plan, record) if samples is None else samples
-    return tuple(_outcome(slo, measurement, samples) for slo in plan.slos)
+    return tuple(_outcome(slo, measurement, samples, tasks) for slo in plan.slos)
 
 
-def _outcome(slo: Slo, measurement: Measurement, samples: Samples) -> SloOutcome:
+def _outcome(slo: Slo, measurement: Measurement, samples: Samples, tasks: TasksAccount | None) -> SloOutcome:
     value: float | None
     met: bool | None
-    if slo.stat is None:
+    if slo.metric == TASK_SUCCESS:
+        value, interval = (None, None) if tasks is None else (tasks.all.success, tasks.all.success_ci95)
+        met = None if interval is None else _met_by_all(slo, interval)
+    elif slo.stat is None:
         value, interval = _of_rate(slo.metric, measurement, samples.record)
         met = None if interval is None else _met_by_all(slo, interval)
     else:

@@ -3,8 +3,8 @@
     ttft_p99<500ms    tpot_p50<=40ms    e2e_mean<3s    success_rate>0.99    output_tok_s>1000    request_s>=20
 
 A latency is `metric_stat` with an upper limit and a unit (us, ms, s); it is kept in milliseconds. The other three are plain
-numbers with a lower limit; a success rate may be written as a percentage. A comparison in the direction that a worse server
-would meet is refused, for it is always a slip.
+numbers with a lower limit; a success rate, of requests or of tasks (`task_success_rate`), may be written as a percentage. A
+comparison in the direction that a worse server would meet is refused, for it is always a slip.
 """
 
 import difflib
@@ -37,11 +37,17 @@ def latencies() -> tuple[str, ...]:
 @functools.cache
 def rates() -> dict[str, str]:
     """The rates that an objective may bound, with the unit that may be spelled behind the limit."""
-    from inferometer.metrics.catalogue import RATES, SUCCESS
+    from inferometer.metrics.catalogue import RATES, SUCCESS, TASK_SUCCESS
 
-    return {SUCCESS: ""} | {
+    return {SUCCESS: "", TASK_SUCCESS: ""} | {
         name: rate.objective for name, rate in RATES.items() if rate.objective is not None
     }
+
+
+def _shares() -> tuple[str, ...]:
+    from inferometer.metrics.catalogue import SUCCESS, TASK_SUCCESS
+
+    return SUCCESS, TASK_SUCCESS
 
 
 class Slo(BaseModel):
@@ -124,7 +130,7 @@ def _fields(text: str) -> dict[str, Any]:
             raise ValueError(f"{reason}: us, ms or s, for example {form['what']}{op}{form['number']}ms")
         limit, unit = float(number * _MS_PER[unit]), "ms"
     else:
-        if metric == "success_rate" and unit == "%":
+        if metric in _shares() and unit == "%":
             number, unit = number / 100, ""
         if unit not in ("", rates()[metric]):
             raise ValueError(f"{metric} is a plain number, without {unit!r}: {metric}{op}{form['number']}")
@@ -160,7 +166,5 @@ def _check(metric: str, stat: str | None, op: str, limit: float) -> None:
         raise ValueError(f"{name} is compared with {op}, but {why}: write {name}{wanted}…")
     if not 0 < limit < float("inf"):
         raise ValueError(f"the limit of {name} must be above 0")
-    if metric == "success_rate" and (limit > 1 or (limit == 1 and op == ">")):
-        raise ValueError(
-            "a success rate is at most 1: write success_rate>0.99, success_rate>99% or success_rate>=1"
-        )
+    if metric in _shares() and (limit > 1 or (limit == 1 and op == ">")):
+        raise ValueError(f"a success rate is at most 1: write {metric}>0.99, {metric}>99% or {metric}>=1")

@@ -9,6 +9,7 @@ from inferometer.plan.fault import Fault
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import TasksWorkload
 
+_SUCCESS = "task_success_rate"
 TRACE_HEADER = "traceparent"
 """The header of W3C Trace Context, by which a system's spans are found again."""
 
@@ -27,6 +28,11 @@ def place_to_listen(spans: str | None) -> tuple[str, int] | None:
 def task_faults(plan: Plan) -> Iterator[Fault]:
     """Every rule about tasks that the plan breaks."""
     if not isinstance(plan.workload, TasksWorkload):
+        if any(one.metric == _SUCCESS for one in plan.slos):
+            yield Fault(
+                ("slos", "workload.tasks"),
+                f"{_SUCCESS} is about tasks: set {{workload.tasks}}, or bound success_rate, which is about requests",
+            )
         return
     if plan.instrument.keep_text != "all":
         yield Fault(

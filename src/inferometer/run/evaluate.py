@@ -220,14 +220,15 @@ def _assess(folder: RunFolder) -> Assessment:
         plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
         facts.answered_as or facts.model, facts.round_trips, sessions,
     )  # fmt: skip
-    slos = slo_outcomes(plan, measurement, record, samples)
+    tasks_seen = _tasks(folder, plan, record, samples)
+    slos = slo_outcomes(plan, measurement, record, samples, tasks_seen)
     less = _less_round_trip(plan, facts, measurement, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up, less)
     summary = replace(
         summary,
         metrics_endpoints=scraped.endpoints,
         agent_sessions=sessions.measured,
-        tasks=_tasks(folder, plan, record, samples),
+        tasks=tasks_seen,
     )
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
