@@ -53,8 +53,8 @@ def written(path: Path, rows: list[dict[str, Any]]) -> str:
 class System:
     """A compound system: it takes over the caller's trace and writes a model call and a tool for each request."""
 
-    def __init__(self, spans: Path, usage: int = 4) -> None:
-        self._spans, self._usage = spans, usage
+    def __init__(self, spans: Path, usage: int = 4, steps: bytes = b"") -> None:
+        self._spans, self._usage, self._steps = spans, usage, steps
         self.parents: list[str] = []
 
     def __call__(self, seen: Seen) -> Script:
@@ -70,7 +70,7 @@ class System:
             file.write(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": _spans(parent)}]}]}) + "\n")
         question = body["messages"][-1]["content"]
         answer = ["a" * 40 + "!"] if question == "loop" else ["The", " answer", " is", " 42"]
-        said = b'"completion_tokens": %d' % self._usage
+        said = b'"completion_tokens": %d%b' % (self._usage, self._steps)
         events = [re.sub(rb'"completion_tokens": \d+', said, one) for one in tokens(*answer)]
         return Script(chunked(*events))
 
@@ -92,14 +92,15 @@ def _spans(parent: str) -> list[dict[str, Any]]:
 
 
 def measured(
-    folder: Path, *more: str, requests: int = 12, usage: int = 4
+    folder: Path, *more: str, requests: int = 12, usage: int = 4, steps: bytes = b"", spans: bool = True
 ) -> tuple[dict[str, Any], System, str]:
     """A run of TASKS against a system; its summary, the system, and what was said on stderr."""
-    system = System(folder / "spans.jsonl", usage)
+    system = System(folder / "spans.jsonl", usage, steps)
+    joined = ("--spans", str(folder / "spans.jsonl")) if spans else ()
     with scripted(system, limit=100) as peer:
         _, stdout, stderr = run(
             "run", "--url", f"http://127.0.0.1:{peer.port}", "--boundary", "compound", "--tasks",
-            written(folder / "tasks.jsonl", TASKS), "--spans", str(folder / "spans.jsonl"), "--rate", "40",
+            written(folder / "tasks.jsonl", TASKS), *joined, "--rate", "40",
             "--requests", str(requests), "--warmup", "0", "--json", *more, out=folder / "runs",
         )  # fmt: skip
     return json.loads(stdout), system, stderr
@@ -131,6 +132,29 @@ def test_tasks_are_judged_and_joined_with_the_systems_spans(tmp_path: Path) -> N
         text = (folder / name).read_text()
         assert "no statement about the quality or accuracy" in text
         assert "Model call" in text
+
+
+STEPS = b', "steps": [{"kind": "llm", "prompt_tokens": 30, "completion_tokens": 6}, {"kind": "retrieval"}]'
+
+
+@pytest.mark.parametrize("spans", [True, False])
+def test_steps_are_those_of_spans_and_where_there_are_none_those_that_usage_lists(
+    spans: bool, tmp_path: Path
+) -> None:
+    """Law: usage tells how many steps and tokens, and of no time; spans tell more, and take its place."""
+    summary, _, _ = measured(tmp_path, steps=STEPS, spans=spans)
+    traced = summary["tasks"]["traced"]
+    kinds = {one["kind"]: one["steps"]["mean"] for one in traced["kinds"]}
+    seen = (traced["tasks"], traced["by_usage"], kinds["model"], kinds["tool"], kinds["retrieval"])
+    assert seen == ((12, 0, 2, 1, 0) if spans else (12, 12, 1, 0, 1))
+    assert traced["model_input_tokens"]["mean"] == (14 if spans else 30)
+    timed = [one["ms"] is not None for one in traced["kinds"]]
+    assert all(timed) if spans else not any(timed)
+    assert "D-4.1.3-included" not in summary["compliance"]["deviations"]
+    report = (only(tmp_path / "runs") / "report.md").read_text()
+    assert (
+        "The steps that the system's usage lists, without their times, of 12 of 12 tasks" in report
+    ) is not spans
 
 
 def test_usage_of_steps_that_nobody_sees_is_the_systems_own_word(tmp_path: Path) -> None:

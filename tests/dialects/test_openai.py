@@ -96,6 +96,21 @@ def test_usage_is_taken_whole_and_the_last_one_stands() -> None:
     assert read({"choices": [], "usage": {"prompt_tokens_details": None}}).cached_tokens is None
 
 
+def test_the_steps_of_a_compound_system_are_read_from_usage_and_its_words_are_not_kept() -> None:
+    """By kind and tokens; what is no step tells nothing, and no name of a kind goes on record that is none of ours."""
+    steps = [
+        {"kind": "llm", "name": "planner", "prompt_tokens": 30, "completion_tokens": 7},
+        {"kind": "Tool", "name": "search", "prompt_tokens": -1, "completion_tokens": 2.5},
+        {"kind": "sk-secret"}, "no step", {"kind": ["llm"]}, {"kind": "rerank", "prompt_tokens": True},
+    ]  # fmt: skip
+    listed = read({"choices": [], "usage": {"prompt_tokens": 9, "steps": steps}}).steps
+    assert json.loads(listed or "") == [
+        ["model", 30, 7], ["tool", None, None], *[[None, None, None]] * 3, ["rerank", None, None],
+    ]  # fmt: skip
+    for none in (None, [], {}, "llm", [{"kind": "llm"}] * 1001):
+        assert read({"choices": [], "usage": {"steps": none}}).steps is None
+
+
 def test_refusals_come_from_structure_and_never_from_words() -> None:
     """A refusal field or a content_filter finish is a refusal; an answer that says no is an answer."""
     assert read(delta(refusal="I cannot")).refused

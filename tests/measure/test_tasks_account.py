@@ -64,6 +64,7 @@ def test_steps_that_ran_longer_than_their_request_are_no_share_of_it(
         "cycle": [0] * 3,
         "task": ["a", "b", "c"],
         "state": ["passed"] * 3,
+        "steps_from": ["spans"] * 3,
         "spans": [1] * 3,
     }
     for kind in STEP_KINDS:

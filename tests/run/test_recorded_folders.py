@@ -82,7 +82,7 @@ def test_run_json_of_an_earlier_version_is_refused_by_name(folder: Path) -> None
         evaluate(RunFolder.open(folder))
 
 
-@pytest.mark.parametrize("version", ["2", "11"])
+@pytest.mark.parametrize("version", ["2", "12"])
 def test_a_record_that_is_not_read_is_refused_by_name(folder: Path, version: str) -> None:
     """An older and a newer one, with the versions that are read."""
     path = folder / "requests.parquet"
@@ -92,7 +92,7 @@ def test_a_record_that_is_not_read_is_refused_by_name(folder: Path, version: str
     with pytest.raises(
         RecordError,
         match=rf"of version record/{version}; .* record/3 and record/4 and record/5 and record/6 and record/7 and record/8"
-        " and record/9 and record/10",
+        " and record/9 and record/10 and record/11",
     ):
         evaluate(RunFolder.open(folder))
 

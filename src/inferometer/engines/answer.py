@@ -26,6 +26,7 @@ from typing import Any
 
 from inferometer.engines.visibility import hidden, visible
 from inferometer.journal.schema import EventClass
+from inferometer.journal.tasks import KINDS
 
 CONTENT = int(EventClass.CONTENT)
 _TEXTS = frozenset({CONTENT, int(EventClass.REASONING), int(EventClass.TOOL_CALL)})
@@ -40,6 +41,8 @@ NO_REASON = frozenset({"", "null", "None"})
 MOST_UNSEEN = 4096
 """Characters that no reader could notice, put before the next text; more of them are text. Each event copies what is held."""
 MOST_TOKENS = (1 << 31) - 1
+MOST_STEPS = 1_000
+"""Steps of one task that are read."""
 MOST_NS = (1 << 63) - 1
 
 
@@ -103,6 +106,7 @@ class Answer:
         "server_total_ns",
         "several",
         "source",
+        "steps",
         "texts",
         "unseen",
     )
@@ -136,6 +140,7 @@ class Answer:
         self.output_tokens: int | None = None
         self.cached_tokens: int | None = None
         self.reasoning_tokens: int | None = None
+        self.steps: str | None = None  # of a compound system, that its usage lists; as the record has them
         self.reported: dict[
             str, int
         ] = {}  # counts under the server's own names, of a dialect that adds them up
@@ -253,6 +258,20 @@ class Answer:
             self.cached_tokens = stands(self.cached_tokens, cached)
         if reasoning is not None:
             self.reasoning_tokens = stands(self.reasoning_tokens, reasoning)
+
+    def list_steps(self, steps: object) -> None:
+        """The steps of a compound system as its usage lists them: `kind`, `prompt_tokens`, `completion_tokens`. What is no such
+        list, or longer than MOST_STEPS, tells nothing."""
+        if not isinstance(steps, list) or not 0 < len(steps) <= MOST_STEPS:
+            return
+        told = []
+        for step in steps:
+            kind = inside(step, "kind")
+            tokens = (
+                number(inside(step, name), MOST_TOKENS) for name in ("prompt_tokens", "completion_tokens")
+            )
+            told.append((KINDS.get(kind.lower()) if isinstance(kind, str) else None, *tokens))
+        self.steps = json.dumps(told, separators=(",", ":"))
 
     @property
     def plain(self) -> bool:

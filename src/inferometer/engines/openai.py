@@ -237,6 +237,8 @@ def count_usage(answer: Answer, usage: object) -> None:
         read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
         if read or written:
             answer.count(cached=inside(read, "cached_tokens"), reasoning=inside(written, "reasoning_tokens"))
+        if "steps" in usage:
+            answer.list_steps(usage["steps"])
 
 
 def _timings(answer: Answer, timings: object) -> None:

@@ -14,12 +14,12 @@ import enum
 
 import pyarrow as pa
 
-OUTCOME_VERSION = "9"
-RECORD_VERSION = "10"
+OUTCOME_VERSION = "10"
+RECORD_VERSION = "11"
 """SCHEDULE and PULSE are as they were in version 3."""
 READ = {
-    "outcome": ("3", "4", "5", "6", "7", "8", "9"),
-    "record": ("3", "4", "5", "6", "7", "8", "9", "10"),
+    "outcome": ("3", "4", "5", "6", "7", "8", "9", "10"),
+    "record": ("3", "4", "5", "6", "7", "8", "9", "10", "11"),
     "schedule": ("3",),
     "pulse": ("3",),
 }
@@ -184,6 +184,9 @@ OUTCOME = pa.schema(
             "body_crc", pa.int64()
         ),  # CRC-32 of the body that was sent, where it was put together from answers
         pa.field("content", pa.string()),  # of `text`, what is class content; null: all of it, or none
+        pa.field(
+            "usage_steps", pa.string()
+        ),  # steps that the usage lists, as JSON [kind, prompt, output]; null: none
     ],
     metadata={"inferometer": f"outcome/{OUTCOME_VERSION}"},
 )

@@ -4,10 +4,11 @@ the measured phase. Written once, after the load; reports are made from it witho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from inferometer.errors import RecordError
@@ -19,6 +20,15 @@ PASSED, FAILED, UNJUDGED = "passed", "failed", "unjudged"
 STATES = (PASSED, FAILED, UNJUDGED)
 STEP_KINDS = ("model", "tool", "retrieval", "rerank", "guardrail")
 """What a step of a compound system does."""
+KINDS: Mapping[str, str] = {
+    "chat": "model", "text_completion": "model", "generate_content": "model", "execute_tool": "tool",
+    "retrieval": "retrieval", "embeddings": "retrieval", "rerank": "rerank", "guardrail": "guardrail",
+    "apply_guardrail": "guardrail", "llm": "model", "tool": "tool", "retriever": "retrieval", "embedding": "retrieval",
+    "reranker": "rerank",
+}  # fmt: skip
+"""What a step does, by the words of OpenTelemetry and OpenInference; the usage of a system has the same."""
+SPANS, USAGE = "spans", "usage"
+"""Where what is known of a request's steps is from."""
 
 TASKS = pa.schema(
     [
@@ -31,6 +41,7 @@ TASKS = pa.schema(
         ),  # of the criterion; of an answer that is not complete: failed
         pa.field("reason", pa.string()),  # why it is unjudged, or what failed
         pa.field("timeout_ns", pa.int64()),
+        pa.field("steps_from", pa.string()),  # spans or usage, which tells less; null: neither tells of steps
         pa.field("spans", pa.int32()),  # of its trace; null: no trace was found, or none was looked for
         *(pa.field(f"{kind}_steps", pa.int32()) for kind in STEP_KINDS),
         *(pa.field(f"{kind}_ns", pa.int64()) for kind in STEP_KINDS),  # time in which one at least ran
@@ -39,22 +50,48 @@ TASKS = pa.schema(
         pa.field("failed_steps", pa.int32()),  # whose spans state an error
         pa.field("resends", pa.int32()),  # requests inside the system that were sent once more
     ],
-    metadata={"inferometer": "tasks/2"},
+    metadata={"inferometer": "tasks/3"},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSteps:
     """What one trace holds: the number of its spans; by kind the number of steps, and the time in which one at least ran;
-    tokens of the model steps (None: not all report them); steps that failed, and requests inside that were sent once more."""
+    tokens of the model steps (None: not all report them); steps that failed, and requests inside that were sent once more.
 
-    spans: int
+    Of steps that the usage of an answer lists, `spans`, `ns`, `failed_steps` and `resends` are None: it does not tell.
+    """
+
+    spans: int | None
     steps: dict[str, int] = field(default_factory=dict)
-    ns: dict[str, int] = field(default_factory=dict)
+    ns: dict[str, int] | None = field(default_factory=dict)
     input_tokens: int | None = None
     output_tokens: int | None = None
-    failed_steps: int = 0
-    resends: int = 0
+    failed_steps: int | None = 0
+    resends: int | None = 0
+
+    @property
+    def source(self) -> str:
+        """SPANS or USAGE."""
+        return USAGE if self.spans is None else SPANS
+
+
+def of_usage(listed: str) -> TaskSteps:
+    """The steps that the usage of an answer lists, as the record has them. Raises RecordError."""
+    try:
+        steps = msgspec.json.decode(listed, type=list[tuple[str | None, int | None, int | None]])
+    except msgspec.MsgspecError as cause:
+        raise RecordError(f"usage_steps: damaged ({cause})") from cause
+    counted = {kind: sum(one[0] == kind for one in steps) for kind in STEP_KINDS}
+    model = [one for one in steps if one[0] == "model"]
+    tokens = _sum([one[1] for one in model]), _sum([one[2] for one in model])
+    return TaskSteps(None, counted, None, *tokens, None, None)
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """None where one is not known, or there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
 
 
 TOLERANCE_NS = 1_000_000
@@ -83,13 +120,17 @@ class TaskRow:
 def write(path: Path, rows: Sequence[TaskRow]) -> None:
     """Write all rows, so that a reader sees the old file or the new one."""
     columns: dict[str, list[object]] = {
-        name: [getattr(row, name) for row in rows] for name in TASKS.names[: TASKS.get_field_index("spans")]
+        name: [getattr(row, name) for row in rows]
+        for name in TASKS.names[: TASKS.get_field_index("steps_from")]
     }
     steps = [row.steps for row in rows]
+    columns["steps_from"] = [None if one is None else one.source for one in steps]
     columns["spans"] = [None if one is None else one.spans for one in steps]
     for kind in STEP_KINDS:
         columns[f"{kind}_steps"] = [None if one is None else one.steps.get(kind, 0) for one in steps]
-        columns[f"{kind}_ns"] = [None if one is None else one.ns.get(kind, 0) for one in steps]
+        columns[f"{kind}_ns"] = [
+            None if one is None or one.ns is None else one.ns.get(kind, 0) for one in steps
+        ]
     columns["model_input_tokens"] = [None if one is None else one.input_tokens for one in steps]
     columns["model_output_tokens"] = [None if one is None else one.output_tokens for one in steps]
     columns["failed_steps"] = [None if one is None else one.failed_steps for one in steps]
@@ -102,7 +143,7 @@ def write(path: Path, rows: Sequence[TaskRow]) -> None:
 
 
 def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
-    """By row and cycle, what the system recorded of each request of which it recorded something."""
+    """By row and cycle, what spans told of each request of which there were any."""
     return {
         (row["index"], row["cycle"]): TaskSteps(
             row["spans"],
@@ -114,7 +155,7 @@ def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
             row["resends"],
         )
         for row in table.to_pylist()
-        if row["spans"] is not None
+        if row["steps_from"] == SPANS
     }
 
 
@@ -122,6 +163,6 @@ def read(path: Path) -> pa.Table:
     """All rows. Raises RecordError for what is no such file, or of another version."""
     table = read_whole(path, TASKS, "the judged tasks of a run")
     unknown = set(table.column("state").to_pylist()) - set(STATES)
-    if unknown:
-        raise RecordError(f"{path.name}: damaged (states that no version has)")
+    if unknown or set(table.column("steps_from").to_pylist()) - {None, SPANS, USAGE}:
+        raise RecordError(f"{path.name}: damaged (states or sources that no version has)")
     return table

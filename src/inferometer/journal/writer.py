@@ -31,6 +31,7 @@ class _Answer(Protocol):
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
+    steps: str | None
     server_total_ns: int | None
     server_load_ns: int | None
     server_prefill_ns: int | None
@@ -160,6 +161,7 @@ class Journal:
         self._models: list[str | None] = []
         self._text: list[str | None] = []
         self._content: list[str | None] = []
+        self._steps: list[str | None] = []
         self._retry_after: list[float | None] = []
 
     def add(self, exchange: Ended, phase: int) -> None:
@@ -217,6 +219,7 @@ class Journal:
         content = None if not text or answer.plain else answer.reply()
         self._text.append(self._redact.short(text) if text else None)
         self._content.append(None if content is None or content == text else self._redact.short(content))
+        self._steps.append(answer.steps)
         self._retry_after.append(exchange.retry_after_s)
 
     def _label(self, known: dict[str, str | None], said: str | None) -> str | None:
@@ -276,6 +279,7 @@ class Journal:
             "answered_as": self._models,
             "text": self._text,
             "content": self._content,
+            "usage_steps": self._steps,
             "retry_after_s": self._retry_after,
         }
         for place, (name, null) in enumerate(_INTEGERS):

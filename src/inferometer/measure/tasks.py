@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from inferometer.journal.schema import Outcome
-from inferometer.journal.tasks import FAILED, PASSED, STEP_KINDS, UNJUDGED, exceeds
+from inferometer.journal.tasks import FAILED, PASSED, STEP_KINDS, UNJUDGED, USAGE, exceeds
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.record_columns import Ints
 from inferometer.measure.samples import Samples
@@ -57,9 +57,10 @@ class StepKind:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What the system's own spans say of the tasks of which there are any. Tokens are those of all model steps of a task;
-    `failed_steps` are those of a task, `resends` its requests inside that were sent once more; `completed_after_failure`: tasks
-    that were completed though a step failed, since their system tried again or did without."""
+    """What the system's own spans say of the tasks of which there are any, and its usage of others, `by_usage` of them: how
+    many steps and tokens, and nothing else. Tokens are those of all model steps of a task; `failed_steps` are those of a task,
+    `resends` its requests inside that were sent once more; `completed_after_failure`: tasks that were completed though a step
+    failed, since their system tried again or did without."""
 
     tasks: int
     spans: Stats | None
@@ -69,6 +70,7 @@ class Traced:
     failed_steps: Stats | None
     resends: Stats | None
     completed_after_failure: int
+    by_usage: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,9 @@ def _by_criterion(table: dict[str, list[object]], found: Sequence[int | None]) -
 
 
 def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _Rows) -> Traced | None:
-    at = [place for place, row in enumerate(found) if row is not None and table["spans"][row] is not None]
+    at = [
+        place for place, row in enumerate(found) if row is not None and table["steps_from"][row] is not None
+    ]
     if not at:
         return None
 
@@ -270,12 +274,13 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
 
     latency = rows.latency[at]
     known = ~np.isnan(latency)
-    whole = float(latency[known].sum())
     kinds = []
     for kind in STEP_KINDS:
         ms = column(f"{kind}_ns") / 1e6
-        beyond = any(exceeds(*one) for one in zip(ms[known] * 1e6, latency[known] * 1e6, strict=True))
-        share = float(ms[known].sum()) / whole if whole > 0 and not beyond else None
+        timed = known & ~np.isnan(ms)
+        whole = float(latency[timed].sum())
+        beyond = any(exceeds(*one) for one in zip(ms[timed] * 1e6, latency[timed] * 1e6, strict=True))
+        share = float(ms[timed].sum()) / whole if whole > 0 and not beyond else None
         kinds.append(StepKind(kind, describe(column(f"{kind}_steps")), describe(ms), share))
     return Traced(
         len(at),
@@ -286,4 +291,5 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
         describe(column("failed_steps")),
         describe(column("resends")),
         int(((column("failed_steps") > 0) & rows.completed[at]).sum()),
+        sum(table["steps_from"][found[place]] == USAGE for place in at),  # type: ignore[index] # only those that are found
     )

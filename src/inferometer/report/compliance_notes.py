@@ -276,12 +276,12 @@ SYSTEM: Mapping[str, Words] = {
     "no_task_decided": "of no task it is decided whether it succeeded",
     "tasks_completed": "{ended:d} tasks, from their sending to the end of their answers, and whether each succeeded",
     "compound_inside": lambda boundary, parts: (
-        f"the boundary is {boundary}, yet the system's own spans show {' and '.join(COMPOUND[part] for part in parts)}"
+        f"the boundary is {boundary}, yet the system itself tells of {' and '.join(COMPOUND[part] for part in parts)}"
     ),
-    "compound_parts": lambda parts: (
-        f"the system's own spans show {' and '.join(COMPOUND[part] for part in parts)}"
+    "compound_parts": lambda parts: f"the system tells of {' and '.join(COMPOUND[part] for part in parts)}",
+    "compound_parts_unseen": (
+        "no retrieval and no tool is seen: only the system's own spans (--spans), or steps in its usage, show them"
     ),
-    "compound_parts_unseen": "no retrieval and no tool is seen: only the system's own spans show them (--spans)",
     "outside_the_engine": lambda parts: (
         "the boundary is engine, yet " + "; ".join(OUTSIDE[part] for part in parts)
     ),

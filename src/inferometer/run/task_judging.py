@@ -26,7 +26,7 @@ from inferometer.journal.redact import encodable
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.journal.seal import record_parts
-from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps, exceeds
+from inferometer.journal.tasks import FAILED, PASSED, UNJUDGED, TaskSteps, exceeds, of_usage
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.task_rules import place_to_listen
@@ -41,7 +41,7 @@ from inferometer.workload.prompt_file import PromptFile
 from inferometer.workload.sources import rows_of
 from inferometer.workload.task_file import TaskRow
 
-_COLUMNS = ["index", "cycle", "phase", "outcome", "text", "content", "t_submit", "t_end"]
+_COLUMNS = ["index", "cycle", "phase", "outcome", "text", "content", "t_submit", "t_end", "usage_steps"]
 LONGEST_REASON = 200
 
 
@@ -122,13 +122,14 @@ def not_judged(plan: Plan, folder: RunFolder) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """One request of the measured phase that has ended. `text`: what a user sees of the answer, without reasoning and tool
-    calls; None: the record holds none."""
+    calls; None: the record holds none. `steps`: those that its usage lists, as the record has them."""
 
     index: int
     cycle: int
     outcome: str
     text: str | None
     lasted_ns: int
+    steps: str | None
 
 
 class _Judging:
@@ -180,7 +181,8 @@ class _Judging:
                 "(the system has to take over the traceparent header, and to have written its spans by now)"
             )
         longer = sum(
-            exceeds(max(steps.ns.values()), lasted_ns[trace]) for trace, steps in found.traces.items()
+            exceeds(max((steps.ns or {}).values(), default=0), lasted_ns[trace])
+            for trace, steps in found.traces.items()
         )
         if longer:
             notes.append(
@@ -211,7 +213,7 @@ class _Judging:
                         state,
                         None if decision.why is None else encodable(decision.why)[:LONGEST_REASON],
                         None if row.timeout_s is None else seconds_to_ns(row.timeout_s),
-                        steps.get((answer.index, answer.cycle)),
+                        _steps(steps, answer),
                     )
                 )
         return found, interrupted
@@ -236,7 +238,16 @@ class _Judging:
             for one in measured.to_pylist():
                 seen = one["text"] if one["content"] is None else one["content"]
                 begun = one["t_end"] if one["t_submit"] is None else one["t_submit"]
-                yield _Answer(one["index"], one["cycle"], one["outcome"], seen, one["t_end"] - begun)
+                yield _Answer(
+                    one["index"], one["cycle"], one["outcome"], seen, one["t_end"] - begun, one["usage_steps"]
+                )
+
+
+def _steps(traced: Mapping[tuple[int, int], TaskSteps], answer: _Answer) -> TaskSteps | None:
+    """What the system's spans tell of a request, else what its usage does."""
+    if (found := traced.get((answer.index, answer.cycle))) is not None:
+        return found
+    return None if answer.steps is None else of_usage(answer.steps)
 
 
 def _decided(criteria: Criteria, row: TaskRow, answer: _Answer) -> Decision:

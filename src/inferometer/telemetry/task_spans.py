@@ -28,7 +28,7 @@ from typing import Any
 
 from inferometer import foreign_json
 from inferometer.errors import PlanError, Problem
-from inferometer.journal.tasks import STEP_KINDS, TaskSteps
+from inferometer.journal.tasks import KINDS, STEP_KINDS, TaskSteps
 from inferometer.whole_file import check_regular
 
 LONGEST_LINE = 64 << 20
@@ -37,12 +37,6 @@ MOST_SPANS = 2_000_000
 """Of the traces looked for."""
 MOST_BYTES = 4 << 30
 _OPERATION, _OPENINFERENCE = "gen_ai.operation.name", "openinference.span.kind"
-_KINDS: Mapping[str, str] = {
-    "chat": "model", "text_completion": "model", "generate_content": "model", "execute_tool": "tool",
-    "retrieval": "retrieval", "embeddings": "retrieval", "rerank": "rerank", "guardrail": "guardrail",
-    "apply_guardrail": "guardrail", "llm": "model", "tool": "tool", "retriever": "retrieval", "embedding": "retrieval",
-    "reranker": "rerank",
-}  # fmt: skip
 _RESENT = "http.request.resend_count"
 _ERRORS = (2, "STATUS_CODE_ERROR")
 _INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
@@ -205,7 +199,7 @@ def _list(value: Any, name: str, where: str) -> Sequence[Any]:
 def _span(span: Mapping[str, Any], where: str) -> Span:
     attributes = _attributes(span, where)
     operation = attributes.get(_OPERATION, attributes.get(_OPENINFERENCE))
-    kind = _KINDS.get(operation.lower()) if isinstance(operation, str) else None
+    kind = KINDS.get(operation.lower()) if isinstance(operation, str) else None
     start, end = _number(span, "startTimeUnixNano", where), _number(span, "endTimeUnixNano", where)
     if end < start:
         raise _wrong(f"{where}.endTimeUnixNano", "lies before its start")

@@ -1,5 +1,5 @@
 """Checks of a compound system's tests (draft 4.1.3): that it is given tasks, and what belongs inside its boundary. Its own
-spans show parts of it, where they were read; a client sees no others."""
+spans or usage tell of parts of it, where they were read; a client sees no others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def included(evidence: Evidence) -> Ruling | None:
 
 
 def steps_seen(run: MeasuredRun) -> tuple[str, ...]:
-    """The kinds of steps that the system's own spans show."""
+    """The kinds of steps that the system's own spans or usage tell of."""
     account = run.summary.tasks
     if account is None or account.traced is None:
         return ()

@@ -28,6 +28,9 @@ _STEPS = {
 }
 
 
+_BY_USAGE = "The steps that the system's usage lists, without their times,"
+
+
 def line(summary: Summary) -> str | None:
     """All tasks in a sentence; None: the run has none."""
     account = summary.tasks
@@ -93,7 +96,13 @@ def criterion_rows(account: TasksAccount) -> list[list[str]]:
 
 def traced_line(traced: Traced, account: TasksAccount) -> str:
     """How much of the run the system's own spans tell about, and how many tokens its model calls took."""
-    said = f"The system's own spans (OpenTelemetry) of {figure(traced.tasks)} of {figure(account.all.ended)} tasks"
+    spans = traced.tasks - traced.by_usage
+    told = [
+        f"{words} of {figure(count)} of {figure(account.all.ended)} tasks"
+        for words, count in (("The system's own spans (OpenTelemetry)", spans), (_BY_USAGE, traced.by_usage))
+        if count
+    ]
+    said = "; ".join(told)
     tokens = [
         f"{words} {figure(stats.mean)}"
         for words, stats in (("input", traced.model_input_tokens), ("output", traced.model_output_tokens))
