@@ -107,7 +107,8 @@ def test_the_steps_of_a_compound_system_are_read_from_usage_and_its_words_are_no
     assert json.loads(listed or "") == [
         ["model", 30, 7], ["tool", None, None], *[[None, None, None]] * 3, ["rerank", None, None],
     ]  # fmt: skip
-    for none in (None, [], {}, "llm", [{"kind": "llm"}] * 1001):
+    nothing: tuple[object, ...] = (None, [], {}, "llm", [{"kind": "llm"}] * 1001)
+    for none in nothing:
         assert read({"choices": [], "usage": {"steps": none}}).steps is None
 
 
