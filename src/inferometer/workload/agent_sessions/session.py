@@ -11,7 +11,9 @@ Steps are numbered from 0, and only earlier ones can be named, so that no sessio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 NONE = -1
 """Of `extends`: a conversation of its own."""
@@ -22,8 +24,7 @@ MessageObject = Mapping[str, object]
 """A message as OpenAI's chat has it: role, content (text or parts), tool_calls, tool_call_id, name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(msgspec.Struct, frozen=True, gc=False):
     """From the end of the last step that was waited for until this one is due, in ns. `tool_ns`: while tools ran, by the
     recording; `think_ns`: the rest, a person's thinking or the agent's own work. None: not recorded."""
 
@@ -36,8 +37,9 @@ class Delay:
         return (self.tool_ns or 0) + (self.think_ns or 0)
 
 
-@dataclass(slots=True)  # a file has hundreds of thousands, and a frozen one takes six times as long to make
-class Step:
+class Step(
+    msgspec.Struct, gc=False
+):  # a file has hundreds of thousands, and a data class takes four times as long to make
     """One request of a session.
 
     `messages` are its own, behind those that it repeats; `reply` is the assistant's recorded message, with its tool calls;
@@ -54,7 +56,7 @@ class Step:
     input_tokens: int | None = None
     delay: Delay = Delay()
     model: str | None = None
-    fields: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = {}
     name: str | None = None
     agent: str | None = None
     visible: bool = False

@@ -105,10 +105,11 @@ def read(plan: Plan, workload: SessionsWorkload) -> tuple[Plan, SessionRows]:
         if workload.output_tokens is None:
             _check_output(path, session)
         try:
-            store.add(encoding.stored(session))
+            stored = encoding.stored(session)
         except Unsendable as cause:
             raise refusal(path, session.line, f"steps[{cause.step}].{cause.field}", str(cause)) from None
-        _count(counts, session)
+        store.add(stored)
+        _count(counts, session, stored)
     if not len(store):
         raise PlanError([Problem(path.name, "holds no session")])
     about = SessionFile(
@@ -135,21 +136,21 @@ def _check_output(path: Path, session: AgentSession) -> None:
             )
 
 
-def _count(counts: Counter[str], session: AgentSession) -> None:
-    """What a report says of a file's sessions."""
+def _count(counts: Counter[str], session: AgentSession, stored: StoredSession) -> None:
+    """What a report says of a file's sessions. `stored`: as it is sent, where an image is found sooner."""
     tools = unanswered = 0
-    before: tuple[int, ...] = ()
     branching = False
     for number, step in enumerate(session.steps):
-        branching = branching or step.after != before
-        before = (number,)
+        if not branching:
+            branching = step.after != ((number - 1,) if number else ())
         if step.reply is None:
             unanswered += 1
         elif step.reply.get("tool_calls"):
             tools += 1
-        for message in step.messages:
-            if isinstance(content := message.get("content"), list):
-                counts["images"] += _images(content)
+        if b'"image_url"' in stored.steps[number].own:
+            counts["images"] += sum(
+                _images(content) for one in step.messages if isinstance(content := one.get("content"), list)
+            )
     counts["steps"] += len(session.steps)
     counts["branching"] += branching
     counts["tools"] += tools
