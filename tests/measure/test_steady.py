@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from inferometer.journal.schema import EventClass as E
+from inferometer.measure.due import due_of_requests
 from inferometer.measure.load import Span, Sweep
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Ints, Record
@@ -169,7 +170,7 @@ def test_the_interval_of_the_ratio_holds_it(load: float, truth: float) -> None:
     inside = 0
     for _ in range(300):
         arrivals, ends, lengths = queue_of(random, 20, 4, 4 / 20 * load)
-        found = ratio_interval(arrivals, ends, Span(6 * 10**9, 60 * 10**9), lengths)
+        found = ratio_interval(due_of_requests(arrivals, lengths), ends, Span(6 * 10**9, 60 * 10**9))
         assert found is not None
         inside += found[0] <= truth <= found[1]
     assert inside >= 0.9 * 300

@@ -13,6 +13,7 @@ from procedures.summaries import changed, quantiles, simulated, stats, steady, s
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.distributions import Distributions
+from inferometer.measure.due import due_of_requests
 from inferometer.measure.load import Span
 from inferometer.measure.steady import GROWN, GROWN_REQUESTS, Queue, ratio_interval
 from inferometer.procedures.sustained import Decision, Signal, decide, decision
@@ -146,7 +147,9 @@ def level_growing(random: np.random.Generator, load: float, n: int) -> bool:
     ]
     span = Span(int(edges[0] * NS_PER_S), int(edges[-1] * NS_PER_S))
     due = np.rint(sent * NS_PER_S).astype(np.int64), np.rint(ends * NS_PER_S).astype(np.int64)
-    interval = ratio_interval(*due, span, np.rint(work * NS_PER_S).astype(np.int64))
+    interval = ratio_interval(
+        due_of_requests(due[0], np.rint(work * NS_PER_S).astype(np.int64)), due[1], span
+    )
     assert interval is not None
     told = changed(
         steady(

@@ -16,19 +16,17 @@ simulated runs each of 20 arrivals a second and 8 to
 100 requests in flight, 9 to 23 % of those of 60 s were rising and up to 1 % of those of 600 s; just under saturation
 (8 servers at 95 %) 26 and 18 %. Just over it (110 %) 91 and 100 % did.
 
-A request ends a while after it was sent, so completions are held against the arrivals that they come of. Let s_i be when
-requests were sent and d_j what the successful ones took, without the wait for a slot: their length, less what their TTFT (not
-streamed: the length itself) is above the median one of the requests sent in the first third of the load. Due up to t are
-E(t) = sum over i of the share of the d_j up to t - s_i, and in [x, y] E(y) - E(x). Where nothing waits, what ends is due; where
-a queue grows, the requests in it are due and do not end. Dividing by the arrivals in the span would call a light load of long
-answers one that falls behind, and so would shifting them by the median where a few answers are long: with answers of 15 s on
-average (log-normal, sigma 1.2), a load of 50 % and a run of 60 s that gives 0.85, this 1.00. An overload of 200 % is told as
-0.53 to 0.69 in place of 0.5, for the first third has waited too; at 120 % it is 0.83 to 0.87 in place of 0.83 in runs of 20
-requests' lengths, and up to 0.97 in those of 4, where there is not yet much of a queue.
+A request ends a while after it was sent, so completions are held against the arrivals that they come of: due in [x, y] are
+E(y) - E(x) of due.py. Where nothing waits, what ends is due; where a queue grows, the requests in it are due and do not end.
+Dividing by the arrivals in the span would call a light load of long answers one that falls behind, and so would shifting them
+by the median where a few answers are long: with answers of 15 s on average (log-normal, sigma 1.2), a load of 50 % and a run of
+60 s that gives 0.85, this 1.00. An overload of 200 % is told as 0.53 to 0.69 in place of 0.5, for the first third has waited
+too; at 120 % it is 0.83 to 0.87 in place of 0.83 in runs of 20 requests' lengths, and up to 0.97 in those of 4, where there is
+not yet much of a queue.
 
 The ratio's interval: the span in B parts with a_i requests due and c_i completions, R = sum c / sum a,
 se = sqrt(B / (B - 1) sum (c_i - R a_i)^2) / sum a, and R +- t(0.975, B - 1) se. What is due and what ends are not independent,
-so parts are PART_REQUESTS median requests long, as far as PARTS_LEAST of them allow. In
+so parts are PART_REQUESTS median requests, or sessions, long, as far as PARTS_LEAST of them allow. In
 simulated queues (8, 64 and unlimited servers at 50 to 130 %; exponential, log-normal and constant service; 20 arrivals a second
 for 15, 60 and 600 s; 150 draws each, 40 of the longest) it held the truth in 88 to 100 %, but where a span was as short as
 three requests and the load 130 %: there in 57 to 76 %, most of the first requests being under way yet.
@@ -44,11 +42,12 @@ from typing import Literal
 
 import numpy as np
 
+from inferometer.measure.due import Due, due_of_requests, due_of_sessions
 from inferometer.measure.load import Span, Sweep, thirds, within
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import track
-from inferometer.measure.stats import mean_interval, quantiles
+from inferometer.measure.stats import mean_interval
 from inferometer.measure.throughput import arrived, of_load, output_tok_s, request_s
 from inferometer.metrics.statistics import Interval
 from inferometer.telemetry.metrics.normalised import Track, Translated
@@ -58,8 +57,6 @@ GROWN, GROWN_REQUESTS = 0.1, 2.0
 STABLE = 0.1
 PARTS_LEAST, PARTS_MOST = 5, 20
 PART_REQUESTS, PART_ARRIVALS = 5.0, 5
-LENGTHS = 400
-"""Quantiles that stand for the lengths of more requests than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +105,14 @@ def steady(
     counted = all(one.counts.answers_known for one in (samples, samples.around) if one is not None)
     tokens = tuple(arrived(came, part) / part.seconds for part in parts if counted)
     mean = math.fsum(tokens) / len(parts)
-    lengths = _unqueued(record, samples, sweep)
-    expected = float(np.diff(_due(sweep.sends, lengths, np.array([span.start, span.end])))[0])
+    due = None if closed else _due(record, samples, sweep)
+    expected = 0.0 if due is None else _within(due, span)
     return Steady(
         duration_s=span.seconds,
         arrivals=arrivals,
         completions=completions,
-        completion_ratio=completions / expected if expected >= 1 and not closed else None,
-        completion_ratio_ci95=None if closed else ratio_interval(sweep.sends, ends, span, lengths),
+        completion_ratio=completions / expected if expected >= 1 else None,
+        completion_ratio_ci95=None if due is None else ratio_interval(due, ends, span),
         queue=_queue(sweep, span, track(scraped, "waiting"), closed=closed),
         output_thirds_tok_s=tokens,
         stable=all(abs(one - mean) <= STABLE * mean for one in tokens) if mean > 0 else None,
@@ -123,39 +120,37 @@ def steady(
     )
 
 
-def _unqueued(record: Record, samples: Samples, sweep: Sweep) -> Ints:
-    """What each successful request took, ns, without what it waited longer than the first third of them did."""
+def _due(record: Record, samples: Samples, sweep: Sweep) -> Due:
+    """What was due to end when, by the first third of the requests."""
     first = np.where(np.isnan(samples.ttft), samples.stream_end, samples.ttft)
     sent = record.t_submit.values[samples.rows]
     early = sent <= sweep.sends[0] + (sweep.sends[-1] - sweep.sends[0]) // 3
     usual = float(np.median(first[early])) if early.any() else np.inf
-    lengths = samples.stream_end - np.maximum(first - usual, 0.0)
-    return np.rint(lengths * NS_PER_MS).astype(np.int64)
+    waits = np.maximum(first - usual, 0.0)
+    rows = np.flatnonzero(record.measured & record.session.valid & record.t_submit.valid)
+    if not len(rows):
+        lengths = np.rint((samples.stream_end - waits) * NS_PER_MS).astype(np.int64)
+        return due_of_requests(sweep.sends, lengths)
+    wait_ns = np.zeros(len(record), np.int64)
+    wait_ns[samples.rows] = np.rint(waits * NS_PER_MS)
+    return due_of_sessions(record, rows, wait_ns[rows], int(sweep.sends[-1]))
 
 
-def _due(sends: Ints, lengths: Ints, at: Ints) -> Floats:
-    """E(t) above at each instant. Of many lengths, LENGTHS quantiles stand for all."""
-    if not len(lengths):
-        return np.zeros(len(at))
-    shares = (np.arange(LENGTHS) + 0.5) / LENGTHS
-    spread = (
-        np.rint(quantiles(np.sort(lengths), shares)).astype(np.int64) if len(lengths) > LENGTHS else lengths
-    )
-    found: Floats = np.searchsorted(sends, at[:, None] - spread[None, :], side="left").mean(axis=1)
-    return found
+def _within(due: Due, span: Span) -> float:
+    return float(np.diff(due.until(np.array([span.start, span.end])))[0])
 
 
-def ratio_interval(sends: Ints, completions: Ints, span: Span, lengths: Ints) -> Interval | None:
-    """95 % interval of completions per request due in the span; instants and `lengths` without waits in ns. None for fewer than
-    PART_ARRIVALS due in each of PARTS_LEAST parts."""
-    total = float(np.diff(_due(sends, lengths, np.array([span.start, span.end])))[0])
-    if total < PARTS_LEAST * PART_ARRIVALS:
+def ratio_interval(due: Due, completions: Ints, span: Span) -> Interval | None:
+    """95 % interval of completions (instants, ns) per request due in the span. None for fewer than PART_ARRIVALS due in each of
+    PARTS_LEAST parts."""
+    total = _within(due, span)
+    arrivals = total / due.each if total else 0.0
+    if arrivals < PARTS_LEAST * PART_ARRIVALS:
         return None
-    typical = float(np.median(lengths))
-    long_enough = (span.end - span.start) / (PART_REQUESTS * typical) if typical > 0 else PARTS_MOST
-    count = max(PARTS_LEAST, int(min(PARTS_MOST, long_enough, total / PART_ARRIVALS)))
+    long_enough = (span.end - span.start) / (PART_REQUESTS * due.typical) if due.typical > 0 else PARTS_MOST
+    count = max(PARTS_LEAST, int(min(PARTS_MOST, long_enough, arrivals / PART_ARRIVALS)))
     edges = np.linspace(span.start, span.end, count + 1).astype(np.int64)
-    came = np.diff(_due(sends, lengths, edges))
+    came = np.diff(due.until(edges))
     went = np.histogram(completions[within(completions, span)], bins=edges)[0].astype(np.float64)
     ratio = float(went.sum()) / total
     left = went - ratio * came
