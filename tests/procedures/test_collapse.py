@@ -69,7 +69,7 @@ def test_loads_above_what_a_collapsed_system_does_are_unsure_and_no_others(
         return
     assert base == pytest.approx(MOST)
     assert left < 0.9
-    assert collapse.request_s == pytest.approx(left * MOST)
+    assert collapse.arrival_s == pytest.approx(left * MOST)
     assert collapse.seen.facts["concurrency"] == FULL
     unsure: list[Any] = []
     for note in unsure_loads(collapse, base, percents):
@@ -145,7 +145,7 @@ def test_an_open_loop_whose_backlog_slows_the_system_below_its_capacity_is_seen(
     collapse = base_collapse(setup, setup.plan, done)
     assert collapse is not None
     assert collapse.seen.code == "throughput_collapses_with_backlog"
-    assert collapse.request_s == pytest.approx(0.4 * MOST)
+    assert collapse.arrival_s == pytest.approx(0.4 * MOST)
     assert base_collapse(setup, setup.plan, searched(setup, backlogged(0.9))) is None
 
 

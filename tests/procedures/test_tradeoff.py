@@ -232,7 +232,7 @@ def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
     system = curve((10, 20), (100, 498), 0.05)
     point = value(results("tradeoff", setup, carried("tradeoff", setup, system)), "optimum")
     assert point.value == pytest.approx(10)
-    assert "20 req/s the intervals do not settle it" in worded(point.note)
+    assert "20 requests/s the intervals do not settle it" in worded(point.note)
 
 
 def test_without_objectives_there_is_no_optimum_to_ask_for() -> None:

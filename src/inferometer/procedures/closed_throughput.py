@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator, Sequence
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
+from inferometer.procedures.arrivals import arrivals_of
 from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.latency_limit import (
     PART,
@@ -29,6 +30,7 @@ from inferometer.procedures.latency_limit import (
     seen,
 )
 from inferometer.procedures.plateau import (
+    ARRIVALS,
     GAIN,
     Capacity,
     Climb,
@@ -96,7 +98,9 @@ def _seconds(setup: Setup, like: Rung, requests: int) -> float:
     wanted = setup.tests.throughput
     request_s = rate(like.done.outcome.summary, "request_s") or 0.0
     least = min(requests, wanted.limit_requests)
-    return max(wanted.duration_s, least / request_s if request_s else 0.0)
+    each = arrivals_of(setup.plan, [like.done.outcome.summary])
+    lives = ARRIVALS * like.concurrency / each.rate(request_s) if request_s and not each.single else 0.0
+    return max(wanted.duration_s, least / request_s if request_s else 0.0, lives)
 
 
 def _level(

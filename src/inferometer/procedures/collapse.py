@@ -40,7 +40,7 @@ def in_climb(climbed: Sequence[Rung], at: Rung, found: Capacity) -> Collapse | N
     left = worst.output_tok_s / found.output_tok_s
     sides: dict[str, Fact] = {"concurrency": at.concurrency, "more": worst.concurrency}
     return Collapse(
-        Note("throughput_collapses", {**sides, "left": left}, capacity=True), left * found.request_s
+        Note("throughput_collapses", {**sides, "left": left}, capacity=True), left * found.arrival_s
     )
 
 
@@ -54,23 +54,23 @@ def with_backlog(found: Capacity, tried: Sequence[Level]) -> Collapse | None:
         if summary.steady is None or chance is None or not _behind(one, found):
             continue
         last, counts = summary.steady.output_thirds_tok_s[-1], summary.requests
-        due = min(found.output_tok_s, one.rate * found.tokens)
+        due = min(found.output_tok_s, one.rate * found.arrival_tokens)
         answered = counts.completed >= LEAST_SUCCESS * (counts.completed + counts.failed)
         left = last / found.output_tok_s
         if answered and last < (1 - max(1 - COLLAPSED, chance)) * due and (worst is None or left < worst[0]):
             worst = left, one
     if worst is None:
         return None
-    facts: dict[str, Fact] = {"rate": worst[1].rate, "left": worst[0]}
+    facts: dict[str, Fact] = {"rate": worst[1].rate, "left": worst[0], "unit": found.arrivals.per_second}
     return Collapse(
-        Note("throughput_collapses_with_backlog", facts, capacity=True), worst[0] * found.request_s
+        Note("throughput_collapses_with_backlog", facts, capacity=True), worst[0] * found.arrival_s
     )
 
 
 def _behind(one: Level, found: Capacity) -> bool:
     """Whether a level had a backlog: above the capacity it has, below it only where completions fell behind."""
     fell = any(signal.code == COMPLETIONS and signal.saturated for signal in one.decision.signals)
-    return one.rate > found.request_s or fell
+    return one.rate > found.arrival_s or fell
 
 
 def base_collapse(setup: Setup, plan: Plan, done: Sequence[Performed]) -> Collapse | None:
@@ -98,7 +98,7 @@ def unsure_loads(collapse: Collapse | None, base: float | None, percents: Sequen
     those of one that has or has not is left to chance."""
     if collapse is None or not base:
         return
-    left = 100.0 * collapse.request_s / base
+    left = 100.0 * collapse.arrival_s / base
     beyond = tuple(sorted({share for share in percents if share > left}))
     if beyond:
         yield Note("loads_beyond_collapse", {"percents": beyond, "left": left}, capacity=True)

@@ -28,6 +28,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column, Interval
 from inferometer.measure.stats import mean_interval
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import arrivals_in
 from inferometer.procedures.collapse import in_climb
 from inferometer.procedures.plateau import (
     MOST,
@@ -86,8 +87,8 @@ class Reduction:
 
 
 def measure(setup: Setup, plan: Plan, name: str, label: str, done: Sequence[Performed], base: float) -> Steps:
-    """The runs for a configuration, `name` in the test's terms and `label` in words, after what was done. `base`: the highest
-    rate that the baseline sustains, requests/s."""
+    """The runs for a configuration, `name` in the test's terms and `label` in words, after what was done. `base`: what the
+    baseline sustains, requests/s."""
     known = list(done)
     if setup.tests.guardrail.concurrency is None and not _climbed(setup, plan, name, known):
         known += yield from _as(name, ascend(_climb(setup, plan, name, known)))
@@ -187,10 +188,10 @@ def _full(
     setup: Setup, plan: Plan, name: str, label: str, number: int, done: Sequence[Performed], base_s: float
 ) -> Run | None:
     """A run with a full system: of the same requests in every configuration. None: it is not known what fills it."""
-    wanted = setup.tests.guardrail
+    wanted, each = setup.tests.guardrail, arrivals_in(plan, done).each
     if wanted.concurrency is not None:
         slots: int = wanted.concurrency
-        own = max(distinct(wanted.throughput_s, base_s) or 0, 2 * WAVES * slots)
+        own = max(distinct(wanted.throughput_s, base_s) or 0, math.ceil(2 * WAVES * slots * each))
         loop = closed_loop(plan, slots, seconds=wanted.throughput_s, requests=own)
     else:
         top, base = _top(setup, plan, name, done), _top(setup, plan, BASELINE, done)
@@ -198,7 +199,7 @@ def _full(
         if top is None or base is None or not request_s:
             return None
         slots = top.concurrency
-        least = max(2 * WAVES * base.concurrency, setup.tests.search.pilot_requests)
+        least = max(math.ceil(2 * WAVES * base.concurrency * each), setup.tests.search.pilot_requests)
         count = max(math.ceil(request_s * wanted.throughput_s), least)
         longest = float(f"{PATIENCE * count / request_s:.4g}")
         loop = closed_loop(plan, slots, requests=count, seconds=longest)

@@ -29,6 +29,7 @@ from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
 from inferometer.procedures import filters_shown, guarded_maximum, repeated
+from inferometer.procedures.arrivals import Arrivals, arrivals_in
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
 from inferometer.procedures.paired_medians import both, difference_interval
@@ -90,7 +91,10 @@ def steps(setup: Setup) -> Steps:
     except CannotSwitch:
         return
     yield warm_up_run(_plan(setup, BASELINE))
-    yield replace(_level(setup, BASELINE, base, setup.tests.guardrail.percent[0]), part=repeated.PART)
+    again = _level(
+        setup, BASELINE, base, setup.tests.guardrail.percent[0], arrivals_in(_plan(setup, BASELINE), done)
+    )
+    yield replace(again, part=repeated.PART)
 
 
 def planned(setup: Setup) -> Plan:
@@ -132,7 +136,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=tuple(_figures(setup, levels)),
         notes=(
-            *_notes(setup, levels, refused, base), *_rising(most), *_slower(most),
+            *_notes(setup, levels, refused, base, arrivals_in(plan, done).per_second), *_rising(most), *_slower(most),
             *repeated.unseen(LABELS[BASELINE], *_both_ends(setup, made, done), _metrics(setup)), *base_notes(slower),
         ),
         undecided=(
@@ -212,17 +216,19 @@ def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performe
     plan = _plan(setup, name)
     if not (name == BASELINE and done):
         yield warm_up_run(plan)
+    arrivals = arrivals_in(plan, done)
     for share in setup.tests.guardrail.percent:
-        yield _level(setup, name, base, share)
-    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, base)
+        yield _level(setup, name, base, share, arrivals)
+    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, arrivals.requests(base))
 
 
-def _level(setup: Setup, name: str, base: float, share: float) -> Run:
+def _level(setup: Setup, name: str, base: float, share: float, arrivals: Arrivals) -> Run:
     load = base * share / 100
-    seconds = lasting(setup, load, setup.tests.guardrail.duration_s)
+    seconds = lasting(setup, load, setup.tests.guardrail.duration_s, arrivals)
     level = open_loop(_plan(setup, name), load, seconds=seconds)
     at = Conditions(configuration=name, percent=share, rate=load)
-    facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
+    unit = arrivals.per_second
+    facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share, "unit": unit}
     why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
     return Run(without_warm_up(level), "level", at, why)
 
@@ -399,9 +405,11 @@ def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:
         )
 
 
-def _notes(setup: Setup, levels: Levels, refused: Mapping[str, str], base: float) -> Iterator[Note]:
+def _notes(
+    setup: Setup, levels: Levels, refused: Mapping[str, str], base: float, unit: str
+) -> Iterator[Note]:
     asked = workload(setup)
-    yield Note("same_rates_for_all", {"rate": base}, capacity=True)
+    yield Note("same_rates_for_all", {"rate": base, "unit": unit}, capacity=True)
     if asked is setup.plan:
         yield Note("planned_workload", {"workload": str(asked.workload.name)})
     else:

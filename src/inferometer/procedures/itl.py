@@ -18,6 +18,7 @@ from inferometer.measure.itl_shape import ItlShape
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import arrivals_in, arrivals_of
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
@@ -90,7 +91,7 @@ def steps(setup: Setup) -> Steps:
     if workload_key(plan) in setup.known.saturation:
         yield warm_up_run(plan)  # nothing went before, and the first level is a low one
     base = yield from find_base(setup, plan)
-    wanted = setup.tests.itl
+    wanted, unit = setup.tests.itl, arrivals_of(plan, ()).per_second
     for number, share in enumerate(sorted(set(wanted.percent)) if base is not None else ()):
         level = float(f"{(base or 0.0) * share / 100:.6g}")
         yield Run(
@@ -101,7 +102,7 @@ def steps(setup: Setup) -> Steps:
             ),
             "level",
             Conditions(percent=share, rate=level),
-            Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),
+            Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level, "unit": unit}),
         )
 
 
@@ -136,7 +137,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(tables=base_table(setup, _plan(setup), done), undecided=(why,), known=known)
     return Results(
         values=(
-            Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
+            Value("saturation_rate", "Saturation rate, 100 %", base, arrivals_in(_plan(setup), done).column, None,
                   Note("highest_sustainable_rate"), capacity=True),
             *(value for one in performed for value in _chosen(setup, one)),
             *(value for one in performed for value in _values(one)),
@@ -370,7 +371,7 @@ def _cdf(performed: Sequence[PerformedRun]) -> Figure:
         Series(
             f"{_words(one)} of saturation",
             *_curve(one.outcome.summary),
-            f"{one.step.at.rate or 0.0:.4g} requests/s",
+            f"{one.step.at.rate or 0.0:.4g} {arrivals_in(one.step.plan, [one]).per_second}",
         )
         for one in performed
     )

@@ -28,12 +28,13 @@ from typing import Literal
 import numpy as np
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Interval
 from inferometer.documents.summary import Summary
 from inferometer.measure.stats import student
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
+from inferometer.procedures.arrivals import REQUESTS, Arrivals
 from inferometer.procedures.setup import open_loop, reseeded, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import stat
@@ -56,6 +57,8 @@ LOST, BEHIND = 1.0, 0.7
 """y at least, where requests fail and where they are not kept up with."""
 LEAST_REQUESTS = 100
 """Of each level, for an answer."""
+LIVES = 4.0
+"""Of a conversation or session: a level that is shorter has few that it saw from their beginning to their end."""
 SEEDS = 2_000
 
 
@@ -74,8 +77,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Seeking:
-    """A search: of this plan, whose capacity is known in requests a second; `requests` a level, or more where that takes less
-    than `seconds`; at most `most` levels for each limit."""
+    """A search: of this plan, whose capacity is known in arrivals a second; `requests` a level, or more where that takes less
+    than `seconds` or LIVES times `life_s`, what a session takes; at most `most` levels for each limit."""
 
     plan: Plan
     capacity: float
@@ -84,6 +87,8 @@ class Seeking:
     reference_requests: int
     success_rate: float
     most: int
+    life_s: float = 0.0
+    arrivals: Arrivals = REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +225,10 @@ def seek(
 def _run(seeking: Seeking, rate: float, done: Sequence[Performed], part: str) -> Run:
     rate = float(f"{rate:.4g}")
     count = seeking.requests if part == PART else seeking.reference_requests
-    seconds = max(count / rate, seeking.seconds if part == PART else 0.0)
+    seconds = max(seeking.arrivals.seconds(count, rate), seeking.seconds if part == PART else 0.0)
+    seconds = max(seconds, LIVES * seeking.life_s)
     plan = open_loop(without_warm_up(seeking.plan), rate, seconds=float(f"{seconds:.6g}"))
-    facts = {"rate": rate, "seconds": seconds}
+    facts: dict[str, Fact] = {"rate": rate, "seconds": seconds, "unit": seeking.arrivals.per_second}
     note = Note("limit_level", facts) if part == PART else Note("reference_level", facts)
     seed = SEEDS + len(runs(done, REFERENCE, PART))
     return Run(reseeded(plan, seed), part, Conditions(rate=rate), note)

@@ -13,6 +13,11 @@ varies little, and not a limit that a search has to close in on.
 | interval of requests | the same of each third's tokens/s less the share that its answers have in the mean length,     |
 |                     | both by their means; and the chance of the other lengths                                       |
 
+Conversations and recorded sessions are as many in flight as there are slots, and each sends its requests one after another, and
+nothing while its tools run or its user thinks. So more of them fill a system than it answers requests at a time. Slots that
+begin together are in step at first, and where the last sessions end they run empty. So a concurrency lasts, by time, ARRIVALS
+times as long as one of them does there: one run more at the first concurrency shows how long that is, and nothing else.
+
 The lengths that a seed draws move both rates. So each request of these runs is its own: of a thousand that are sent over and
 over, thirds would show what a server does with those, and not how far another thousand lie from them.
 """
@@ -30,6 +35,7 @@ from inferometer.documents.results import Interval
 from inferometer.documents.summary import Summary
 from inferometer.measure.stats import mean_interval
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_of
 from inferometer.procedures.setup import closed_loop, reseeded, with_warm_up, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import rate, rate_interval
@@ -40,6 +46,8 @@ LINEAR, JUMP = 0.8, 4
 """Where the last doubling added so much, the next step is fourfold, if there is room for it."""
 SLOT_REQUESTS = 2
 """Requests of a run for each in flight, at least."""
+ARRIVALS = 4
+"""Conversations or sessions of a run for each slot, at least."""
 COLLAPSED = 0.9
 """Of the capacity, which the level below it is offered at: a system that does less with more in flight does not recover there
 from a queue that came by chance."""
@@ -47,6 +55,8 @@ SPARE = 1.2
 """Requests that a run of a given length has, of those that its rate before makes one expect: a closed loop that ends by time
 alone goes through fewer again and again, and the thirds of such a run are alike as no new requests would be."""
 MOST = 1024
+MOST_SESSIONS = 4_096
+"""Of conversations and sessions, most of which wait for their tools and users at any time."""
 LEAST_SUCCESS = 0.99
 Z_95 = 1.96
 SEEDS = 100
@@ -92,8 +102,8 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the system does with a backlog that never empties. `gain`: of the last doubling; `life_s`: how long a request takes
-    in a full system where it waits least."""
+    """What the system does with a backlog that never empties. `gain`: of the last doubling; `life_s`: how long an arrival, a
+    request or a whole session, takes in a full system where it waits least; `arrivals`: what a load of this workload counts."""
 
     concurrency: int
     output_tok_s: float
@@ -104,12 +114,29 @@ class Capacity:
     tokens: float
     gain: float
     life_s: float = 0.0
+    arrivals: Arrivals = REQUESTS
+
+    @property
+    def arrival_s(self) -> float:
+        """What load that is: arrivals a second."""
+        return self.arrivals.rate(self.request_s)
+
+    @property
+    def arrival_ci(self) -> Interval | None:
+        """Its interval."""
+        return self.arrivals.rates(self.request_ci)
+
+    @property
+    def arrival_tokens(self) -> float:
+        """Output tokens that an arrival brings."""
+        return self.arrivals.requests(self.tokens)
 
 
 def rungs(climb: Climb, done: Sequence[Performed]) -> list[Rung]:
     """The concurrencies among what was done, in their order."""
     found: list[Rung] = []
-    for one in runs(done, climb.part):
+    made = runs(done, climb.part)
+    for one in made if _arrivals(climb.plan, made).single else made[1:]:
         here, slots = output(one.outcome.summary), one.step.at.concurrency or 1
         before = found[-1] if found else None
         gain = None
@@ -160,20 +187,39 @@ def distinct(seconds: float, request_s: float) -> int | None:
 def ascend(climb: Climb) -> Generator[Run, Measured, list[Performed]]:
     """Go up to the plateau; the first run has the warm-up before it. Gives what was done."""
     done: list[Performed] = []
-    while (slots := following(climb, found := rungs(climb, done))) is not None:
-        plan = without_warm_up(climb.plan) if done else with_warm_up(climb.plan)
-        count: int | None = max(climb.requests, SLOT_REQUESTS * slots)
-        if climb.seconds is not None:
-            before = 0.0 if not found else rate(found[-1].done.outcome.summary, "request_s") or 0.0
-            count = distinct(climb.seconds, before * slots / found[-1].concurrency) if found else None
-        run = Run(
-            reseeded(closed_loop(plan, slots, requests=count, seconds=climb.seconds), SEEDS * len(done)),
-            climb.part,
-            Conditions(concurrency=slots),
-            Note("climb", {"concurrency": slots}),
-        )
+    while (slots := following(climb, rungs(climb, done))) is not None:
+        run = _run(climb, slots, runs(done))
         done.append(PerformedRun(run, (yield run)))
     return done
+
+
+def _run(climb: Climb, slots: int, before: Sequence[PerformedRun]) -> Run:
+    """The run at a concurrency, behind those before it."""
+    plan = without_warm_up(climb.plan) if before else with_warm_up(climb.plan)
+    each = _arrivals(climb.plan, before)
+    seconds, expected = climb.seconds, 0.0
+    if before:
+        last = before[-1]
+        request_s = (
+            rate(last.outcome.summary, "request_s") or last.outcome.summary.throughput.whole_run.request_s
+        )
+        expected = (request_s or 0.0) * slots / (last.step.at.concurrency or slots)
+        if not each.single and request_s:
+            seconds = max(seconds or 0.0, ARRIVALS * slots / each.rate(request_s))
+    count: int | None = max(climb.requests, math.ceil(SLOT_REQUESTS * slots * each.each))
+    if seconds is not None:
+        count = distinct(seconds, expected)
+        seconds = float(f"{seconds:.6g}")
+    return Run(
+        reseeded(closed_loop(plan, slots, requests=count, seconds=seconds), SEEDS * len(before)),
+        climb.part,
+        Conditions(concurrency=slots),
+        Note("climb", {"concurrency": slots}),
+    )
+
+
+def _arrivals(plan: Plan, made: Sequence[PerformedRun]) -> Arrivals:
+    return arrivals_of(plan, [one.outcome.summary for one in made])
 
 
 def plateau(climb: Climb, found: Sequence[Rung]) -> Rung | None:
@@ -244,6 +290,7 @@ def capacity(
     full = [one.outcome.summary for one in working or [one.done for one in level] or saturated]
     every = [one.outcome.summary for one in (*(one.done for one in found), *saturated, *others)]
     here, elsewhere = _lengths(full), _lengths([one for one in every if not any(one is of for of in full)])
+    arrivals = arrivals_of(at.done.step.plan, every)
     tokens = _pooled(here, elsewhere) or output(full[-1]) / (rate(full[-1], "request_s") or math.nan)
     parts = [part for one in full for part in _parts(one)]
     mean = statistics.fmean(part.output_tok_s for part in parts)
@@ -259,12 +306,21 @@ def capacity(
         request_ci=_around(mean / tokens, _half_of_requests(parts, here, elsewhere), gain),
         tokens=tokens,
         gain=gain,
-        life_s=_life_s([one.done.outcome.summary for one in level]),
+        life_s=_life_s(level, arrivals),
+        arrivals=arrivals,
     )
 
 
-def _life_s(full: Sequence[Summary]) -> float:
-    known = [one.metrics.e2e_ms.mean / 1000 for one in full if one.metrics.e2e_ms is not None]
+def _life_s(full: Sequence[Rung], arrivals: Arrivals) -> float:
+    """How long an arrival takes. Of sessions by Little's law: so many in flight over those that end in a second."""
+    known = []
+    for one in full:
+        summary = one.done.outcome.summary
+        request_s = rate(summary, "request_s")
+        if arrivals.single and summary.metrics.e2e_ms is not None:
+            known.append(summary.metrics.e2e_ms.mean / 1000)
+        elif not arrivals.single and request_s:
+            known.append(one.concurrency / arrivals.rate(request_s))
     return min(known, default=0.0)
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
@@ -38,6 +38,7 @@ from inferometer.measure.record import Ints
 from inferometer.measure.request_times import RequestTimes
 from inferometer.plan.schema import Plan
 from inferometer.procedures import repeated
+from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_in, unit_of
 from inferometer.procedures.cache_control import QUIET, Control, control
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.plateau import distinct
@@ -53,7 +54,7 @@ from inferometer.procedures.setup import (
     with_warm_up,
     without_warm_up,
 )
-from inferometer.procedures.step import Measured, Performed, Run, Steps, Switch, Switched, runs
+from inferometer.procedures.step import Measured, Performed, Run, Steps, Switch, Switched, kept, runs
 from inferometer.procedures.summary_access import Metric, percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
@@ -94,19 +95,20 @@ def steps(setup: Setup) -> Steps:
     """Disabled, cold, warm."""
     wanted = setup.tests.prefix_cache
     yield Switch("prefix_cache", "disabled")
-    base = yield from find_base(setup, _plan(setup, DISABLED))
+    done: list[Performed] = []
+    base = yield from kept(find_base(setup, _plan(setup, DISABLED)), done)
     if base is None:
         return
-    load = base * wanted.percent / 100
+    load, arrivals = base * wanted.percent / 100, arrivals_in(_plan(setup, DISABLED), done)
     yield _pass(setup, DISABLED, load)
-    yield _throughput(setup, DISABLED, base)
+    yield _throughput(setup, DISABLED, base, arrivals)
     try:
         yield Switch("prefix_cache", "flushed")
     except CannotSwitch:  # its prompts are new to any cache, so an empty one is enough where it can be had
         yield Switch("prefix_cache", "enabled")
     yield _pass(setup, COLD, load)
     yield _pass(setup, WARM, load)
-    yield _throughput(setup, WARM, base)
+    yield _throughput(setup, WARM, base, arrivals)
     if setup.quick:
         return
     try:
@@ -178,15 +180,17 @@ def _pass(setup: Setup, one: Pass, load: float) -> Run:
     count = setup.tests.prefix_cache.requests
     plan = with_warm_up(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
     at = Conditions(cache=one.part, rate=load)
-    why = Note("cache_pass", {"requests": count, "rate": load, "configuration": one.label})
+    why = Note(
+        "cache_pass", {"requests": count, "rate": load, "configuration": one.label, "unit": unit_of(plan)}
+    )
     return Run(plan, one.part, at, why)
 
 
-def _throughput(setup: Setup, one: Pass, base: float) -> Run:
+def _throughput(setup: Setup, one: Pass, base: float, arrivals: Arrivals) -> Run:
     """Twice as long as its requests take without a cache at least: a shorter run has no steady span."""
     wanted = setup.tests.prefix_cache
     seconds = max(wanted.throughput_s, float(f"{WAVES * wanted.concurrency / base:.4g}"))
-    count = distinct(seconds, FASTER * base)
+    count = distinct(seconds, FASTER * arrivals.requests(base))
     plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=seconds, requests=count)
     ready = with_warm_up(plan) if one is WARM else without_warm_up(plan)
     at = Conditions(cache=one.caching, concurrency=wanted.concurrency)
@@ -445,7 +449,8 @@ def _bars(passes: dict[str, Summary]) -> Figure:
 def _notes(setup: Setup, passes: dict[str, Summary], base: float) -> Iterator[Note]:
     wanted, asked = setup.tests.prefix_cache, workload(setup).workload
     own = asked == setup.plan.workload.model_copy(update={"repeatable_prompts": False})
-    load = {"rate": base * wanted.percent / 100, "percent": wanted.percent}
+    unit = REQUESTS.per_second if asked.turns is None else "conversations/s"
+    load: dict[str, Fact] = {"rate": base * wanted.percent / 100, "percent": wanted.percent, "unit": unit}
     yield Note("cache_passes", load, capacity=True)
     yield Note("planned_workload_shares") if own else Note("recommended_workload_shares")
     if asked.content.sharing is not None:

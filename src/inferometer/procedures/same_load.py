@@ -23,6 +23,7 @@ from itertools import combinations
 
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Interval
+from inferometer.procedures.arrivals import arrivals_in
 from inferometer.procedures.results import Results, joined
 from inferometer.procedures.setup import Setup, workload_key
 from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched, is_run
@@ -62,6 +63,7 @@ def changes(done: Sequence[Performed]) -> tuple[Note, ...]:
     facts: dict[str, Fact] = {
         "rate": load.rate if load.model == "open" else None,
         "concurrency": load.concurrency if load.model == "closed" else None,
+        "unit": arrivals_in(first.run.step.plan, [first.run]).per_second,
         "first": first.output_tok_s,
         "then": then.output_tok_s,
         "loads": len(worst),
@@ -71,17 +73,23 @@ def changes(done: Sequence[Performed]) -> tuple[Note, ...]:
 
 def not_held(done: Sequence[Performed]) -> Iterator[Note]:
     """That the system fell behind at a load well within its 100 %: the lowest such level."""
-    behind: list[tuple[float, float, float]] = []
+    behind: list[tuple[float, float, float, str]] = []
     for one in filter(is_run, done):
         at, steady = one.step.at, one.outcome.summary.steady
         if at.percent is None or at.percent > 100 * HELD or at.rate is None or at.configuration not in USUAL:
             continue
         ends = None if steady is None else steady.completion_ratio_ci95
         if steady is not None and steady.completion_ratio is not None and ends is not None and ends[1] < HELD:
-            behind.append((at.percent, at.rate, steady.completion_ratio))
+            unit = arrivals_in(one.step.plan, [one]).per_second
+            behind.append((at.percent, at.rate, steady.completion_ratio, unit))
     if behind:
-        percent, offered, ratio = min(behind)
-        facts: dict[str, Fact] = {"percent": percent, "rate": offered, "completed": 100.0 * ratio}
+        percent, offered, ratio, unit = min(behind)
+        facts: dict[str, Fact] = {
+            "percent": percent,
+            "rate": offered,
+            "completed": 100.0 * ratio,
+            "unit": unit,
+        }
         yield Note("base_not_held", facts, capacity=True)
 
 

@@ -14,8 +14,10 @@ from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_of, unit_of
 from inferometer.procedures.plateau import (
     MOST,
+    MOST_SESSIONS,
     Capacity,
     Climb,
     Rung,
@@ -45,7 +47,7 @@ BASE = "base-"
 LEVEL_SEED = 1_000
 """No level sends what the climb or another level sent: a cache that looks past a prompt's beginning would know it."""
 LIVES = 4.0
-"""A level that is shorter than this many requests' lives ends before what it offered shows at its end."""
+"""A level that is shorter than this many lives of an arrival ends before what it offered shows at its end."""
 SUCCESS_RATE = 0.99
 """Of the search for the 100 %; a rate found by another one is none for other tests."""
 
@@ -53,7 +55,7 @@ SUCCESS_RATE = 0.99
 @dataclass(frozen=True, slots=True)
 class Sought:
     """One search: levels of this plan in open loop, `seconds` each, and longer where that makes fewer than `requests` or is
-    less than LIVES times what a request takes, `life_s`."""
+    less than LIVES times what an arrival takes, `life_s`. `arrivals`: what levels count."""
 
     plan: Plan
     seconds: float
@@ -62,6 +64,7 @@ class Sought:
     success_rate: float
     prefix: str = ""
     life_s: float = 0.0
+    arrivals: Arrivals = REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +95,12 @@ def climb_of(setup: Setup, plan: Plan, prefix: str = "") -> Climb:
     full = filled_before(setup)
     if prefix and full is not None:
         return Climb(plan, full, full, search.pilot_requests, part=f"{prefix}pilot")
-    most = max(MOST, search.pilot_concurrency)
+    most = max(MOST if unit_of(plan) == "requests" else MOST_SESSIONS, search.pilot_concurrency)
     return Climb(plan, search.pilot_concurrency, most, search.pilot_requests, part=f"{prefix}pilot", least=1)
 
 
 def ladder_of(setup: Setup, expected: float, *, above: bool = True) -> Ladder:
-    """Where to look about a capacity in requests a second. `above`: whether a level above it has to fail."""
+    """Where to look about a capacity in arrivals a second. `above`: whether a level above it has to fail."""
     search = setup.tests.search
     return Ladder(
         first=BELOW * expected,
@@ -138,10 +141,11 @@ def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Mea
 
 def _run(sought: Sought, ask: Ask, before: int) -> Run:
     """`before`: levels of this search; each has requests of its own."""
-    least = max(sought.seconds, sought.requests / ask.level, LIVES * sought.life_s)
+    least = max(sought.seconds, sought.arrivals.seconds(sought.requests, ask.level), LIVES * sought.life_s)
     seconds = float(f"{least * ask.times:.6g}")
     plan = reseeded(open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), LEVEL_SEED + before)
-    facts = {"rate": ask.level, "seconds": seconds, "reason": reason(ask)}
+    unit = sought.arrivals.per_second
+    facts = {"rate": ask.level, "seconds": seconds, "reason": reason(ask), "unit": unit}
     return Run(
         plan,
         f"{sought.prefix}{'confirm' if ask.confirms else 'level'}",
@@ -190,13 +194,15 @@ def base_search(setup: Setup, plan: Plan, found: Capacity) -> Sought:
     """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md). It is cheap: one level
     just below the capacity shows that it is kept up with."""
     bare, search = variant(plan, slos=[]), setup.tests.search
-    ladder = ladder_of(setup, found.request_s, above=False)
-    return Sought(bare, search.level_s, search.least_requests, ladder, SUCCESS_RATE, BASE, found.life_s)
+    ladder = ladder_of(setup, found.arrival_s, above=False)
+    return Sought(
+        bare, search.level_s, search.least_requests, ladder, SUCCESS_RATE, BASE, found.life_s, found.arrivals
+    )
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Measured, float | None]:
-    """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none. Where
-    5.2's search filled the system before, the capacity is taken for it without a level that shows that it is kept up with."""
+    """The highest sustainable rate of a plan's arrivals: known already, or searched for. None: there is none. Where 5.2's
+    search filled the system before, the capacity is taken for it without a level that shows that it is kept up with."""
     done: list[Performed] = []
     if workload_key(plan) not in setup.known.saturation:
         done = yield from ascend(climb_of(setup, variant(plan, slos=[]), BASE))
@@ -215,8 +221,8 @@ def base_of(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float | None
     if found is None:
         return None
     if filled_before(setup) is not None:
-        return found.request_s
-    return bracketed_level(answer(base_search(setup, plan, found), done), found.request_s)
+        return found.arrival_s
+    return bracketed_level(answer(base_search(setup, plan, found), done), found.arrival_s)
 
 
 def bracketed_level(ended: Answer | None, expected: float | None = None) -> float | None:
@@ -253,14 +259,18 @@ def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Tab
     tried = [] if found is None else levels(base_search(setup, plan, found), done)
     if not climbed:
         return ()
-    return (search_table(climbed, tried, "base_levels", "The search for 100 %, level by level"),)
+    unit = arrivals_of(plan, [one.done.outcome.summary for one in climbed]).column
+    return (search_table(climbed, tried, "base_levels", "The search for 100 %, level by level", unit),)
 
 
-def search_table(climbed: Sequence[Rung], tried: Sequence[Level], name: str, title: str) -> Table:
-    """The runs of a search: what was in flight or offered, what was achieved, whether it was sustained, and what refused it."""
+def search_table(
+    climbed: Sequence[Rung], tried: Sequence[Level], name: str, title: str, unit: str = REQUESTS.column
+) -> Table:
+    """The runs of a search: what was in flight or offered, what was achieved, whether it was sustained, and what refused it.
+    `unit`: of what is offered."""
     columns = (
         Column("concurrency", "In flight"),
-        Column("rate", "Offered", "req/s"),
+        Column("rate", "Offered", unit),
         Column("seconds", "Run", "s"),
         Column("achieved", "Achieved", "tok/s"),
         Column("gain", "Added by doubling", "%"),

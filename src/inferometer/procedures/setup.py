@@ -21,6 +21,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.wording import located, reason, refused
 from inferometer.plan.workload import MixtureWorkload
+from inferometer.procedures.arrivals import REQUESTS, Arrivals
 from inferometer.procedures.step import KnownLimits, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
@@ -139,7 +140,7 @@ def without_warm_up(plan: Plan) -> Plan:
 
 
 def open_loop(plan: Plan, rate: float, *, seconds: float | None = None, requests: int | None = None) -> Plan:
-    """The plan with so many requests a second, by its own arrival process if it has one, else Poisson."""
+    """The plan with so many arrivals a second (arrivals.py), by its own arrival process if it has one, else Poisson."""
     arrival = plan.load.arrival if plan.load.model == "open" else "poisson"
     load = {
         "model": "open",
@@ -158,9 +159,9 @@ def waiting(plan: Plan) -> float:
     return max(plan.load.drain_s, plan.target.timeout_s)
 
 
-def lasting(setup: Setup, rate: float, seconds: float) -> float:
+def lasting(setup: Setup, rate: float, seconds: float, arrivals: Arrivals = REQUESTS) -> float:
     """How long a level lasts in open loop: as long as asked, and longer where that makes too few requests."""
-    return max(seconds, float(f"{setup.tests.search.least_requests / rate:.4g}"))
+    return max(seconds, float(f"{arrivals.seconds(setup.tests.search.least_requests, rate):.4g}"))
 
 
 def closed_loop(

@@ -92,18 +92,19 @@ Steps = Generator[Step, Any, None]
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """That a system does less with more to do. `seen`: how, and how much; `request_s`: what it then does."""
+    """That a system does less with more to do. `seen`: how, and how much; `arrival_s`: the load that it
+    then does."""
 
     seen: Note
-    request_s: float
+    arrival_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLimits:
     """Limits of the system that earlier tests of the campaign measured, so that later ones need not: by key of a workload
-    (`setup.workload_key`), the highest sustainable request rate of draft 5.2 without objectives, and the highest
-    concurrency of 5.5. `full`: the least in flight that filled the system in the search of 5.2, whatever the workload.
-    `collapses`: of the rates, those whose search saw the system do less with more to do."""
+    (`setup.workload_key`), the highest sustainable rate of draft 5.2 without objectives, in the workload's arrivals a second
+    (arrivals.py), and the highest concurrency of 5.5. `full`: the least in flight that filled the system in the search of
+    5.2, whatever the workload. `collapses`: of the rates, those whose search saw the system do less with more to do."""
 
     saturation: Mapping[str, float] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
 from inferometer.plan.slo import Slo
+from inferometer.procedures.arrivals import requests_each
 
 COMPLETIONS, QUEUE = "completions", "queue"
 """Signals that more requests came than the system is done with."""
@@ -126,16 +127,19 @@ def _chance(summary: Summary, mean: float, seconds: float) -> float:
     stay = summary.metrics.e2e_ms
     mean_s, std_s = (0.0, 0.0) if stay is None else (stay.mean / 1000, (stay.std or 0.0) / 1000)
     lasting = mean_s + std_s**2 / mean_s if mean_s else 0.0
+    if requests_each(summary) > 1:
+        lasting = seconds  # of a session there are requests in flight for longer than they last themselves
     return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
 
 
 def _queued_by_chance(summary: Summary, arrivals: float) -> float:
     """How far the means of the first and the last third of a queue are apart by chance, at a load of exactly 100 %, below which
     it is less: the queue is then a random walk with a variance of 1 + c^2 a request, c being the variation of the work, and so
-    many requests a third. Means over thirds that have one between them differ by 5/3 of a third's variance."""
+    many requests a third; of k + c^2 where they come as sessions of k. Means over thirds that have one between them
+    differ by 5/3 of a third's variance."""
     lengths = summary.metrics.output_tokens
     variation = 0.0 if lengths is None or not lengths.mean else (lengths.std or 0.0) / lengths.mean
-    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (1 + max(1.0, variation**2)) * arrivals)
+    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (requests_each(summary) + max(1.0, variation**2)) * arrivals)
 
 
 def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Signal:

@@ -12,15 +12,18 @@ Each names what refuses a higher load.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput, collapse, latency_limit
+from inferometer.procedures.arrivals import arrivals_of
 from inferometer.procedures.latency_limit import Seeking
 from inferometer.procedures.plateau import (
+    ARRIVALS,
     Capacity,
     Climb,
     Rung,
@@ -117,7 +120,9 @@ def _full(setup: Setup, top: Rung, number: int) -> Run:
     wanted = setup.tests.throughput
     least = min(FULL_REQUESTS, setup.tests.throughput.limit_requests)
     request_s = rate(top.done.outcome.summary, "request_s") or 0.0
-    least = max(least, FULL_WAVES * top.concurrency)
+    each = arrivals_of(setup.plan, [top.done.outcome.summary])
+    waves = FULL_WAVES if each.single else ARRIVALS
+    least = max(least, math.ceil(waves * top.concurrency * each.each))
     seconds = max(wanted.duration_s, least / request_s if request_s else 0.0)
     plan = closed_loop(
         without_warm_up(with_point(setup)),
@@ -140,10 +145,18 @@ def _capacity(setup: Setup, done: Sequence[Performed]) -> Capacity | None:
 
 def _sought(setup: Setup, found: Capacity) -> Sought:
     wanted = setup.tests.throughput
-    ladder = _ladder(setup, found.request_s)
+    ladder = _ladder(setup, found.arrival_s)
     least = max(setup.tests.search.least_requests, min(LEVEL_REQUESTS, wanted.limit_requests))
     plan = with_point(setup)
-    return Sought(plan, wanted.duration_s, least, ladder, wanted.success_rate, life_s=found.life_s)
+    return Sought(
+        plan,
+        wanted.duration_s,
+        least,
+        ladder,
+        wanted.success_rate,
+        life_s=found.life_s,
+        arrivals=found.arrivals,
+    )
 
 
 def _ladder(setup: Setup, expected: float) -> Ladder:
@@ -169,12 +182,14 @@ def _seeking(setup: Setup, found: Capacity) -> Seeking:
     wanted = setup.tests.throughput
     return Seeking(
         with_point(setup),
-        found.request_s,
+        found.arrival_s,
         wanted.duration_s,
         wanted.limit_requests,
         wanted.reference_requests,
         wanted.success_rate,
         wanted.limit_levels,
+        0.0 if found.arrivals.single else found.life_s,
+        found.arrivals,
     )
 
 
@@ -189,16 +204,18 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     if found is None:
         table = search_table(climbed, (), "levels", "Load levels in the order they were run")
         return Results(tables=(table,), undecided=(no_plateau(_climb(setup), climbed),))
-    sought = _sought(setup, found)
+    sought, unit = _sought(setup, found), found.arrivals.column
     ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
     maximum = _maximum(found, ended, top, tried, settled(sought, done))
-    measured = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
+    measured = ended is not None and ended.why == "bracketed" and holds(ended, found.arrival_s)
     at = plateau(_climb(setup), climbed)
     crowded = None if at is None else collapse.in_climb(climbed, at, found)
     backlog = None if changes(done) else collapse.with_backlog(found, tried)
     slowed = () if backlog is None else (backlog.seen,)
     seeking = _seeking(setup, found)
-    under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]
+    under = [
+        Under(one, latency_limit.find(seeking, one, done), found.arrival_tokens) for one in limits_of(setup)
+    ]
     known, highest = KnownLimits(), None if top is None else top.done
     if ended is not None and _plain(setup, ended) and isinstance(maximum.load, float):
         slower = crowded or backlog
@@ -206,17 +223,21 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         full = filled(climbed) if slower is None else None
         known = known_base(setup.plan, maximum.load, slower) | KnownLimits(full=full)
     return Results(
-        values=values(setup, maximum, under, highest, "req/s", "rate"),
+        values=values(setup, maximum, under, highest, unit, "rate"),
         tables=(
-            summary_table(setup, maximum, under, "req/s"),
+            summary_table(setup, maximum, under, unit),
             latency_table(highest),
             search_table(
-                [*climbed, *_full_rungs(done)], tried, "levels", "Load levels in the order they were run"
+                [*climbed, *_full_rungs(done)],
+                tried,
+                "levels",
+                "Load levels in the order they were run",
+                unit,
             ),
             *limit_table(seeking, under, done),
         ),
-        figures=(_figure(tried, done, maximum),),
-        notes=(*_notes(sought.ladder, found, ended), *(() if measured else slowed)),
+        figures=(_figure(tried, done, maximum, unit),),
+        notes=(*_notes(sought, found, ended), *(() if measured else slowed)),
         undecided=(
             *undecided(top, ended, climbed),
             *(() if crowded is None else (crowded.seen,)),
@@ -242,19 +263,26 @@ def _maximum(
         return NO_MAXIMUM
     over = [one for one in tried if ended.below is not None and one.rate == ended.below]
     binding = ", ".join(signal.code for signal in over[-1].decision.reasons) if over else ""
-    if ended.why == "bracketed" and holds(ended, found.request_s):
+    if ended.why == "bracketed" and holds(ended, found.arrival_s):
         return Maximum(
             found.output_tok_s, found.output_ci, found.request_s, found.request_ci, found.input_tok_s,
-            found.request_s, found.request_ci, binding,
+            found.arrival_s, found.arrival_ci, binding,
         )  # fmt: skip
     summary = top.done.outcome.summary
     tokens = output(summary)
     ends = None if summary.steady is None else summary.steady.completion_ratio_ci95
     least = ended.level * min(SURE, 1.0 if ends is None else ends[0])
     rates = None if sure is None else (min(sure[0], least), max(sure[1], ended.level))
-    span = None if rates is None else (tokens * rates[0] / ended.level, max(tokens, rates[1] * found.tokens))
+    span = (
+        None
+        if rates is None
+        else (tokens * rates[0] / ended.level, max(tokens, rates[1] * found.arrival_tokens))
+    )
+    requests = (
+        None if rates is None else (found.arrivals.requests(rates[0]), found.arrivals.requests(rates[1]))
+    )
     return Maximum(
-        tokens, span, rate(summary, "request_s"), rates, rate(summary, "input_tok_s"), ended.level, rates, binding,
+        tokens, span, rate(summary, "request_s"), requests, rate(summary, "input_tok_s"), ended.level, rates, binding,
     )  # fmt: skip
 
 
@@ -263,7 +291,7 @@ def _never_full(
 ) -> Iterator[Note]:
     """That the answer is of as many in flight as were not turned away: nobody saw what a full system does."""
     at = plateau(_climb(setup), climbed)
-    answered = ended is not None and ended.why == "bracketed" and holds(ended, found.request_s)
+    answered = ended is not None and ended.why == "bracketed" and holds(ended, found.arrival_s)
     if answered and at is not None and refused(climbed, at):
         yield Note("system_never_full", {"concurrency": at.concurrency}, capacity=True)
 
@@ -277,7 +305,7 @@ def _full_rungs(done: Sequence[Performed]) -> list[Rung]:
 def _unfilled(top: Level | None, ended: Answer | None, found: Capacity) -> tuple[Note, ...]:
     """Where the answer is a level's throughput: that its beginning on an idle server keeps too much out of that (check
     `filling`)."""
-    if ended is not None and ended.why == "bracketed" and holds(ended, found.request_s):
+    if ended is not None and ended.why == "bracketed" and holds(ended, found.arrival_s):
         return ()
     checks = () if top is None else top.done.outcome.summary.verdict.checks
     missing = [one.value for one in checks if one.code == "filling" and one.status == "unsure"]
@@ -289,7 +317,7 @@ def _plain(setup: Setup, ended: Answer) -> bool:
     return setup.tests.throughput.success_rate == SUCCESS_RATE and ended.why == "bracketed"
 
 
-def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum) -> Figure:
+def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum, unit: str) -> Figure:
     """Achieved against offered: they part where the system saturates."""
     by_rate = {one.rate: one.done.outcome.summary for one in tried}
     under = runs(done, latency_limit.REFERENCE, latency_limit.PART)
@@ -299,17 +327,22 @@ def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum)
     intervals = tuple(rate_interval(by_rate[level], "output_tok_s") for level in rates)
     marks = (Mark("sustainable", x=maximum.load),) if isinstance(maximum.load, float) else ()
     return Figure(
-        "achieved", "Throughput by offered load", "lines", Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s"),
+        "achieved", "Throughput by offered load", "lines", Axis("Offered load", unit), Axis("Output throughput", "tok/s"),
         (Series("achieved", rates, achieved, ci=intervals),), marks, capacity=True,
     )  # fmt: skip
 
 
-def _notes(ladder: Ladder, found: Capacity, ended: Answer | None) -> Iterator[Note]:
+def _notes(sought: Sought, found: Capacity, ended: Answer | None) -> Iterator[Note]:
     """How the search went."""
     yield Note("capacity_measured", {"concurrency": found.concurrency, "gain": found.gain}, capacity=True)
     if ended is not None and ended.level is not None and ended.below is not None:
-        inside = ladder.expected is not None and holds(ended, ladder.expected)
-        sides = {"kept": ended.level, "refused": ended.below}
+        expected = sought.ladder.expected
+        inside = expected is not None and holds(ended, expected)
+        sides: dict[str, Fact] = {
+            "kept": ended.level,
+            "refused": ended.below,
+            "unit": found.arrivals.per_second,
+        }
         yield Note("capacity_between", sides, True) if inside else Note("capacity_not_sustained", sides, True)
     if ended is not None and ended.unsettled:
         yield Note("unsettled_taken_as_not_sustained", {"rates": ended.unsettled}, capacity=True)

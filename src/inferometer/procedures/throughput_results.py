@@ -11,6 +11,7 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Cell, Column, Interval
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
+from inferometer.procedures.arrivals import REQUESTS
 from inferometer.procedures.batch_utilisation import batch_utilisation
 from inferometer.procedures.latency_limit import Found, Limit, Point, Seeking, points
 from inferometer.procedures.results import Table, Value
@@ -44,8 +45,8 @@ NO_MAXIMUM = Maximum(None, None, None, None, None, None, None, "")
 
 @dataclass(frozen=True, slots=True)
 class Under:
-    """An answer under a limit. `tokens`: mean length of an answer; below capacity what arrives is done, so the throughput is
-    that of the rate, unless it was measured (`output`)."""
+    """An answer under a limit. `tokens`: output tokens of an arrival; below capacity what arrives is done, so the
+    throughput is that of the rate, unless it was measured (`output`)."""
 
     limit: Limit
     found: Found
@@ -118,10 +119,10 @@ def values(
         ),
         Value(
             "limited_output_tok_s", f"Max Output Throughput {label}", limited.output_tok_s, "tok/s", limited.output_ci,
-            _how(limited), capacity=True,
+            _how(limited, unit), capacity=True,
         ),
         Value(
-            f"limited_{key}", f"Load {label}", limited.found.rate, unit, limited.found.ci, _how(limited), capacity=True
+            f"limited_{key}", f"Load {label}", limited.found.rate, unit, limited.found.ci, _how(limited, unit), capacity=True
         ),
         per_gpu(setup, maximum),
         Value(
@@ -132,15 +133,16 @@ def values(
         batch_utilisation(setup, summary),
         Value(
             "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {ms:g} ms", point.output_tok_s, "tok/s", point.output_ci,
-            _how(point), capacity=True,
+            _how(point, unit), capacity=True,
         ),
     )  # fmt: skip
 
 
-def _how(under: Under) -> Note:
-    """What refuses a higher load, or why there is none."""
+def _how(under: Under, column: str) -> Note:
+    """What refuses a higher load, or why there is none. `column`: the unit of the load in tables."""
+    unit = column if column.endswith("s/s") else REQUESTS.per_second
     if under.found.why == "crossed" and under.found.below is not None:
-        facts: dict[str, Fact] = {"binding": under.found.binding, "least": under.found.below}
+        facts: dict[str, Fact] = {"binding": under.found.binding, "least": under.found.below, "unit": unit}
         if under.found.rate is None:
             return Note("bound_below_levels", facts, capacity=True)
         return Note("bound_by_from_below", facts, capacity=True)
@@ -149,7 +151,7 @@ def _how(under: Under) -> Note:
     if under.found.why == "free":
         return Note("not_bound")
     if under.found.why == "held":
-        return Note("held_at_highest", {"rate": under.found.rate}, capacity=True)
+        return Note("held_at_highest", {"rate": under.found.rate, "unit": unit}, capacity=True)
     if under.found.why == "few":
         return Note("limit_levels_too_short", {"requests": under.found.requests})
     return Note("missed_at_least_load") if under.found.why == "missed" else Note("limit_not_found")
@@ -222,7 +224,7 @@ def limit_table(seeking: Seeking, under: Sequence[Under], done: Sequence[Perform
     )
     columns = (
         Column("concurrency", "In flight"),
-        Column("rate", "Offered", "req/s"),
+        Column("rate", "Offered", seeking.arrivals.column),
         Column("seconds", "Run", "s"),
         Column("requests", "Requests"),
         Column("achieved", "Achieved", "tok/s"),

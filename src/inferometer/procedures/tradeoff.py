@@ -22,6 +22,7 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_in
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.knee import KNEE, behind, knee_interval
 from inferometer.procedures.results import Results, Table, Value
@@ -35,7 +36,7 @@ from inferometer.procedures.setup import (
     without_warm_up,
     workload_key,
 )
-from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, kept, runs
 from inferometer.procedures.summary_access import (
     Metric,
     growth,
@@ -81,18 +82,24 @@ class Point:
 def steps(setup: Setup) -> Steps:
     """The capacity, and levels of it in ascending order until throughput falls."""
     published = setup.tests.tradeoff.capacity_rate
-    base = published if published is not None else (yield from find_base(setup, setup.plan))
+    before: list[Performed] = []
+    base = published if published is not None else (yield from kept(find_base(setup, setup.plan), before))
     if published is not None or workload_key(setup.plan) in setup.known.saturation:
-        yield warm_up_run(setup.plan)  # nothing went before, and the first level is a low one
+        ready = warm_up_run(setup.plan)  # nothing went before, and the first level is a low one
+        before.append(PerformedRun(ready, (yield ready)))
+    arrivals = arrivals_in(setup.plan, before)
     done: list[Performed] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
-        seconds = lasting(setup, level, setup.tests.tradeoff.duration_s)
+        seconds = lasting(setup, level, setup.tests.tradeoff.duration_s, arrivals)
         run = Run(
             level_of(open_loop(without_warm_up(setup.plan), level, seconds=seconds), NAME, len(done)),
             "level",
             Conditions(percent=share, rate=level),
-            Note("tradeoff_level", {"percent": share, "rate": level, "seconds": seconds}),
+            Note(
+                "tradeoff_level",
+                {"percent": share, "rate": level, "seconds": seconds, "unit": arrivals.per_second},
+            ),
         )
         done.append(PerformedRun(run, (yield run)))
 
@@ -159,14 +166,14 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     if not measured:
         why = Note("no_level_measured") if base is not None else Note("no_capacity_rate")
         return Results(undecided=(why,), known=known)
-    ended = len(measured) >= len(set(wanted.percent))
+    ended, unit = len(measured) >= len(set(wanted.percent)), arrivals_in(setup.plan, done)
     return Results(
-        values=(_base(setup, base), *_values(setup, measured)),
-        tables=(_table(measured),),
+        values=(_base(setup, base, unit.column), *_values(setup, measured, unit)),
+        tables=(_table(measured, unit.column),),
         figures=(
             _curve(setup, measured, "ttft", "curve"),
             _curve(setup, measured, "tpot", "tpot_curve"),
-            _offered(measured),
+            _offered(measured, unit),
             _per_user(setup, measured),
         ),
         notes=(*_notes(setup, measured), *base_notes(slower)),
@@ -196,7 +203,7 @@ def _unsettled(setup: Setup, points: Sequence[Point]) -> Iterator[Note]:
     levels whose intervals settle the objectives."""
     if setup.plan.slos and optimum(points) is not None:
         return
-    found = (_knee(points, "ttft", "TTFT"), _saturation(points))
+    found = (_knee(points, "ttft", "TTFT", REQUESTS), _saturation(points, REQUESTS))
     first = next((one for one in found if one.value is not None), None)
     if first is None and _rising(points):
         yield Note("peak_not_reached", {"percent": points[-1].percent})
@@ -213,54 +220,61 @@ def _rising(points: Sequence[Point]) -> bool:
     return last.achieved == max(one.achieved or 0.0 for one in points) and not behind(last.summary)
 
 
-def _base(setup: Setup, base: float | None) -> Value:
+def _base(setup: Setup, base: float | None, unit: str) -> Value:
     published = setup.tests.tradeoff.capacity_rate is not None
     how = Note("given_with_the_plan") if published else Note("highest_sustainable_rate")
-    return Value("capacity_rate", "Estimated capacity, 100 %", base, "req/s", None, how, capacity=True)
+    return Value("capacity_rate", "Estimated capacity, 100 %", base, unit, None, how, capacity=True)
 
 
-def _values(setup: Setup, points: Sequence[Point]) -> tuple[Value, ...]:
+def _values(setup: Setup, points: Sequence[Point], arrivals: Arrivals) -> tuple[Value, ...]:
     top = points[_peak(points)]
     return (
-        *(_knee(points, metric, label) for metric, label in LATENCIES),
-        _saturation(points),
-        Value("peak_rate", "Peak throughput at", top.rate, "req/s", None,
+        *(_knee(points, metric, label, arrivals) for metric, label in LATENCIES),
+        _saturation(points, arrivals),
+        Value("peak_rate", "Peak throughput at", top.rate, arrivals.column, None,
               Note("level_of_highest_throughput", {"percent": top.percent}), capacity=True),
         Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", top.interval,
-              Note("at_rate", {"rate": top.rate}, capacity=True), capacity=True),
-        _optimal(setup, points),
+              Note("at_rate", {"rate": top.rate, "unit": arrivals.per_second}, capacity=True), capacity=True),
+        _optimal(setup, points, arrivals),
     )  # fmt: skip
 
 
-def _knee(points: Sequence[Point], metric: Metric, label: str) -> Value:
+def _knee(points: Sequence[Point], metric: Metric, label: str, arrivals: Arrivals) -> Value:
     at, least = knee(points, metric)
     name = "knee" if metric == "ttft" else f"knee_{metric}"
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
     if least is None:
         return Value(
-            name, title, None, "req/s", None, Note("latency_not_measured", {"latency": label}), capacity=True
+            name,
+            title,
+            None,
+            arrivals.column,
+            None,
+            Note("latency_not_measured", {"latency": label}),
+            capacity=True,
         )
     facts: dict[str, Fact] = {"latency": label, "least_ms": least}
     if at is None:
-        return Value(name, title, None, "req/s", None, Note("not_reached_knee", facts), capacity=True)
+        return Value(name, title, None, arrivals.column, None, Note("not_reached_knee", facts), capacity=True)
     p99 = stat(points[at].summary, metric, "p99") or 0.0
     ends = knee_interval([(one.rate, one.summary) for one in points], metric)
     facts |= {"p99_ms": p99, "percent": points[at].percent, "settled": ends is not None}
-    return Value(name, title, points[at].rate, "req/s", ends, Note("knee", facts), capacity=True)
+    return Value(name, title, points[at].rate, arrivals.column, ends, Note("knee", facts), capacity=True)
 
 
-def _saturation(points: Sequence[Point]) -> Value:
+def _saturation(points: Sequence[Point], arrivals: Arrivals) -> Value:
     at = fall(points)
     label = "Saturation point"
     if at is None:
         why = Note("not_reached_saturation", {"percent": points[-1].percent})
-        return Value("saturation", label, None, "req/s", None, why, capacity=True)
+        return Value("saturation", label, None, arrivals.column, None, why, capacity=True)
     before, here = points[at - 1], points[at]
     facts: dict[str, Fact] = {
         "achieved": here.achieved or 0.0, "before": before.achieved or 0.0, "rate_before": before.rate,
+        "unit": arrivals.per_second,
     }  # fmt: skip
     why = Note("first_fall_of_throughput", facts | _within(before, here), capacity=True)
-    return Value("saturation", label, here.rate, "req/s", None, why, capacity=True)
+    return Value("saturation", label, here.rate, arrivals.column, None, why, capacity=True)
 
 
 def _within(before: Point, here: Point) -> dict[str, Fact]:
@@ -274,23 +288,24 @@ def _within(before: Point, here: Point) -> dict[str, Fact]:
     return {"interval_before": spans[0], "interval": spans[1], "explained": drop <= chance}
 
 
-def _optimal(setup: Setup, points: Sequence[Point]) -> Value:
+def _optimal(setup: Setup, points: Sequence[Point], arrivals: Arrivals) -> Value:
     label = "Optimal operating point"
     if not setup.plan.slos:
         return Value(
-            "optimum", label, None, "req/s", None, Note("not_asked_without_objectives"), capacity=True
+            "optimum", label, None, arrivals.column, None, Note("not_asked_without_objectives"), capacity=True
         )
     at, maybe = optimum(points), optimum(points, settled=False)
     facts: dict[str, Fact] = {
         "objectives": tuple(str(slo) for slo in setup.plan.slos),
         "achieved": None if at is None else points[at].achieved,
         "unsettled_rate": points[maybe].rate if maybe is not None and maybe != at else None,
+        "unit": arrivals.per_second,
     }
     if at is None:
         none = Note("no_level_meets_objectives", facts, capacity=True)
-        return Value("optimum", label, None, "req/s", None, none, capacity=True)
+        return Value("optimum", label, None, arrivals.column, None, none, capacity=True)
     why = Note("optimum", facts, capacity=True)
-    return Value("optimum", label, points[at].rate, "req/s", _bracket(points, at), why, capacity=True)
+    return Value("optimum", label, points[at].rate, arrivals.column, _bracket(points, at), why, capacity=True)
 
 
 def _bracket(points: Sequence[Point], at: int) -> Interval | None:
@@ -303,10 +318,10 @@ def _bracket(points: Sequence[Point], at: int) -> Interval | None:
     return (points[at].rate, min(missed)) if missed else None
 
 
-def _table(points: Sequence[Point]) -> Table:
+def _table(points: Sequence[Point], unit: str) -> Table:
     """Draft Table 5 with the columns that its example leaves out."""
     columns = (
-        Column("rate", "Offered", "req/s"),
+        Column("rate", "Offered", unit),
         Column("achieved", "Achieved", "tok/s"),
         *(
             Column(f"{metric}_{name}", f"{label} {name.upper()}", "ms")
@@ -367,7 +382,7 @@ def _curve(setup: Setup, points: Sequence[Point], metric: Metric, name: str) -> 
     return Figure(name, f"{label} against throughput", "lines", *axes, series, marks, capacity=True)
 
 
-def _offered(points: Sequence[Point]) -> Figure:
+def _offered(points: Sequence[Point], arrivals: Arrivals) -> Figure:
     """Achieved against offered; ideal is every request answered at once, with as many tokens as answers have on average."""
     rates = tuple(one.rate for one in points)
     achieved, intervals = tuple(one.achieved for one in points), tuple(one.interval for one in points)
@@ -377,8 +392,8 @@ def _offered(points: Sequence[Point]) -> Figure:
     ]
     if lengths:
         mean = math.fsum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)
-        series.append(Series("ideal", rates, tuple(mean * offered for offered in rates)))
-    axes = Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s")
+        series.append(Series("ideal", rates, tuple(mean * arrivals.requests(offered) for offered in rates)))
+    axes = Axis("Offered load", arrivals.column), Axis("Output throughput", "tok/s")
     return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)
 
 

@@ -11,6 +11,7 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.metrics.statistics import percentile_of
 from inferometer.plan.schema import Plan
+from inferometer.procedures.arrivals import Unit, unit_of
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
@@ -49,7 +50,10 @@ def steps(setup: Setup) -> Steps:
             level_of(without_warm_up(_plan(setup, at)), NAME, number),
             "level",
             at,
-            Note("ttft_level", {"requests": setup.tests.ttft.requests, "level": _level(at)}),
+            Note(
+                "ttft_level",
+                {"requests": setup.tests.ttft.requests, "level": _level(at, unit_of(setup.plan))},
+            ),
         )
 
 
@@ -82,7 +86,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
                     *(
                         Note(
                             "few_ttfts",
-                            {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": requested},
+                            {
+                                "of": _level(one.step.at, _unit(one)),
+                                "samples": _n(one) or 0,
+                                "requests": requested,
+                            },
                             True,
                         )
                         for one in short
@@ -125,12 +133,16 @@ def _share(at: Conditions) -> str:
     return f"{at.percent:g} % of saturation" if at.percent is not None else ""
 
 
-def _load(at: Conditions) -> str:
-    return f"{at.rate:.4g} requests/s" if at.rate is not None else f"{at.concurrency} in flight"
+def _load(at: Conditions, unit: Unit) -> str:
+    return f"{at.rate:.4g} {unit}/s" if at.rate is not None else f"{at.concurrency} in flight"
 
 
-def _level(at: Conditions) -> str:
-    return ", ".join(filter(None, (_share(at), _load(at))))
+def _level(at: Conditions, unit: Unit) -> str:
+    return ", ".join(filter(None, (_share(at), _load(at, unit))))
+
+
+def _unit(one: PerformedRun) -> Unit:
+    return unit_of(one.step.plan, [one.outcome.summary])
 
 
 def _n(one: PerformedRun) -> int | None:
@@ -138,7 +150,7 @@ def _n(one: PerformedRun) -> int | None:
 
 
 def _of_level(one: PerformedRun, *, several: bool) -> Results:
-    summary, at = one.outcome.summary, _load(one.step.at) if several else ""
+    summary, at = one.outcome.summary, _load(one.step.at, _unit(one)) if several else ""
     share = _share(one.step.at)
     suffix = f", {share}" if several and share else ""
     samples = _n(one) or 0
@@ -282,7 +294,7 @@ def _noncontent(summary: Summary) -> tuple[Note, ...]:
 def _cdf(performed: Sequence[PerformedRun]) -> Figure:
     """Draft 5.1.5.4."""
     series = tuple(
-        Series(_share(one.step.at), *curve(one.outcome.summary, "ttft"), _load(one.step.at))
+        Series(_share(one.step.at), *curve(one.outcome.summary, "ttft"), _load(one.step.at, _unit(one)))
         for one in performed
     )
     return Figure(

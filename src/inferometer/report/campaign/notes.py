@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 from inferometer.documents.note import Note, WordedNote
 from inferometer.report.campaign.state_notes import COLD_START, GUARDRAIL, PREFIX_CACHE, REPEATED
-from inferometer.report.campaign.step_notes import STEPS
+from inferometer.report.campaign.step_notes import PER_SECOND, STEPS
 from inferometer.report.fact_words import Words, called
 
 
 def worded(note: Note) -> str:
     """A note as a sentence or a phrase."""
     words = WORDS[note.code]
-    return words.format_map(note.facts) if isinstance(words, str) else called(words, note.facts)
+    return (
+        words.format_map({"unit": PER_SECOND, **note.facts})
+        if isinstance(words, str)
+        else called(words, note.facts)
+    )
 
 
 def with_words(note: Note) -> WordedNote:
@@ -109,10 +113,11 @@ def _fall(
     explained: bool | None,
     interval_before: Sequence[float] | None = None,
     interval: Sequence[float] | None = None,
+    unit: str = PER_SECOND,
 ) -> str:
     words = (
         f"the first level with less throughput than the one before: {achieved:.5g} after {before:.5g} tok/s "
-        f"at {rate_before:.4g} req/s"
+        f"at {rate_before:.4g} {unit}"
     )
     if interval_before is None or interval is None:
         return f"{words}; there are no intervals to tell it from chance"
@@ -121,7 +126,9 @@ def _fall(
     return f"{words}; 95 % intervals {spans}: {verdict}"
 
 
-def _optimum(objectives: Sequence[str], achieved: float | None, unsettled_rate: float | None) -> str:
+def _optimum(
+    objectives: Sequence[str], achieved: float | None, unsettled_rate: float | None, unit: str = PER_SECOND
+) -> str:
     met = ", ".join(objectives)
     if achieved is None:
         words = f"no level meets {met} by its intervals"
@@ -129,7 +136,7 @@ def _optimum(objectives: Sequence[str], achieved: float | None, unsettled_rate: 
         words = f"the highest throughput, {achieved:.5g} tok/s, among the levels that meet {met}"
     if unsettled_rate is None:
         return words
-    return f"{words}; at {unsettled_rate:.4g} req/s the intervals do not settle it"
+    return f"{words}; at {unsettled_rate:.4g} {unit} the intervals do not settle it"
 
 
 def _unreliable_levels(percent: Sequence[float], least: int) -> str:
@@ -209,11 +216,11 @@ SEARCHES: dict[str, Words] = {
         f"Measured with {concurrency} requests in flight, so that the system is never idle; the last doubling added "
         f"{100 * gain:.2g} % to throughput, and the intervals' upper ends allow for as much again."
     ),
-    "capacity_between": lambda kept, refused: (
-        f"The system kept up with {_four(kept)} requests/s, and not with {_four(refused)}."
+    "capacity_between": lambda kept, refused, unit=PER_SECOND: (
+        f"The system kept up with {_four(kept)} {unit}, and not with {_four(refused)}."
     ),
-    "capacity_not_sustained": lambda kept, refused: (
-        f"The system kept up with {_four(kept)} requests/s, and not with {_four(refused)}: what it does with a full queue lies "
+    "capacity_not_sustained": lambda kept, refused, unit=PER_SECOND: (
+        f"The system kept up with {_four(kept)} {unit}, and not with {_four(refused)}: what it does with a full queue lies "
         "outside of that, so the answer is the former."
     ),
     "limit_search_not_ended": "The search under a limit of latency did not come to its end.",
@@ -247,8 +254,8 @@ SEARCHES: dict[str, Words] = {
         f"Once a queue has formed by chance, the system does no more than {left:.3g} % of the rate that is 100 %. At "
         f"{_percents(percents)} it may have met that or not, and another run may differ: take lower percentages."
     ),
-    "throughput_collapses_with_backlog": lambda rate, left: (
-        f"A backlog makes the system slower: offered {_four(rate)} requests/s, it did {100 * left:.0f} % of the capacity at "
+    "throughput_collapses_with_backlog": lambda rate, left, unit=PER_SECOND: (
+        f"A backlog makes the system slower: offered {_four(rate)} {unit}, it did {100 * left:.0f} % of the capacity at "
         "the end. An open loop near the capacity has such a backlog sooner or later."
     ),
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
@@ -305,16 +312,16 @@ THROUGHPUT: dict[str, Words] = {
     ),
     "completions_keep_up": "the highest load at which completions keep up with arrivals",
     "bound_by": "more is refused by: {binding}",
-    "bound_below_levels": lambda binding, least: (
-        f"not found: by the line through its levels the limit ({binding}) lies below {_four(least)} requests/s, the least load "
+    "bound_below_levels": lambda binding, least, unit=PER_SECOND: (
+        f"not found: by the line through its levels the limit ({binding}) lies below {_four(least)} {unit}, the least load "
         "that was run"
     ),
-    "bound_by_from_below": lambda binding, least: (
-        f"more is refused by: {binding}; without an interval: it would begin below {_four(least)} requests/s, the least load "
+    "bound_by_from_below": lambda binding, least, unit=PER_SECOND: (
+        f"more is refused by: {binding}; without an interval: it would begin below {_four(least)} {unit}, the least load "
         "that was run"
     ),
     "not_bound": "the limit holds up to the maximum",
-    "held_at_highest": "the limit holds at {rate:.4g} requests/s, the highest load that was tried under it: nearer to the "
+    "held_at_highest": "the limit holds at {rate:.4g} {unit}, the highest load that was tried under it: nearer to the "
     "maximum what a level meets of its queue is chance",
     "limit_levels_too_short": "levels of {requests} requests have no P99 that could be held against a limit",
     "missed_at_least_load": "missed at a tenth of the maximum already",
@@ -334,7 +341,7 @@ THROUGHPUT: dict[str, Words] = {
 TRADEOFF: dict[str, Words] = {
     "no_capacity_rate": "The capacity was not found.",
     "level_of_highest_throughput": "the level of the highest throughput, {percent:g} % of capacity",
-    "at_rate": "at {rate:.4g} req/s",
+    "at_rate": "at {rate:.4g} {unit}",
     "latency_not_measured": "{latency} was not measured",
     "knee": _knee,
     "not_reached_knee": "not reached: {latency} P99 never exceeds 2 x {least_ms:.4g} ms, the least of all levels",

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from inferometer.report.campaign.step_notes import PER_SECOND
 from inferometer.report.fact_words import Words
 
 
-def _at_equal_load(first: float, then: float, loads: int, rate: float | None, concurrency: int | None) -> str:
-    load = f"{rate:.4g} requests/s" if rate is not None else f"{concurrency} in flight"
+def _at_equal_load(
+    first: float,
+    then: float,
+    loads: int,
+    rate: float | None,
+    concurrency: int | None,
+    unit: str = PER_SECOND,
+) -> str:
+    load = f"{rate:.4g} {unit}" if rate is not None else f"{concurrency} in flight"
     others = f" So it is at {loads - 1} other {'load' if loads == 2 else 'loads'}." if loads > 1 else ""
     return (
         f"Two runs at {load} came to {first:.4g} and {then:.4g} output tokens/s, beyond the intervals of both: either the "
@@ -23,7 +31,7 @@ REPEATED: dict[str, Words] = {
     ),
     "changed_at_equal_load": _at_equal_load,
     "base_not_held": (
-        "At {percent:g} % of what the system was found to sustain ({rate:.4g} requests/s) only {completed:.3g} % of the "
+        "At {percent:g} % of what the system was found to sustain ({rate:.4g} {unit}) only {completed:.3g} % of the "
         "requests ended: it sustains less than that now, so the percentages are of another system."
     ),
     "not_repeated": (
@@ -62,7 +70,7 @@ PREFIX_CACHE: dict[str, Words] = {
     "throughput_without_search": (
         "Closed loop at one concurrency, no search: what the system does there, not the most it can."
     ),
-    "cache_passes": "All passes at {rate:.4g} requests/s, {percent:g} % of the highest rate sustained without cache.",
+    "cache_passes": "All passes at {rate:.4g} {unit}, {percent:g} % of the highest rate sustained without cache.",
     "planned_workload_shares": "The workload is the plan's, whose requests have prefixes in common.",
     "recommended_workload_shares": (
         "The plan's requests have nothing in common, so the workload is the recommended one, Code Completion."
@@ -110,7 +118,7 @@ GUARDRAIL: dict[str, Words] = {
         "Output tokens a second with {concurrency} requests in flight, without a search for the most the system can."
     ),
     "same_rates_for_all": (
-        "Every configuration was offered the same rates: percentages of {rate:.4g} requests/s, which the baseline sustains."
+        "Every configuration was offered the same rates: percentages of {rate:.4g} {unit}, which the baseline sustains."
     ),
     "planned_workload": "The workload is the plan's, {workload}.",
     "recommended_conversation": "The plan chose no workload, so it is the recommended one, Conversation.",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from inferometer.documents.note import Fact
 from inferometer.report.fact_words import Words
 
+PER_SECOND = "requests/s"
+"""The unit of a rate, unless a note has another (`unit`)."""
 REASONS = {
     "longer": "the same for longer: its intervals did not settle it",
     "confirm": "once more, with another seed, to confirm",
@@ -18,7 +20,7 @@ def _tried(before: str, question: str) -> Callable[..., str]:
     """A level of a search: what it is, and why it comes now."""
 
     def level(reason: str, **facts: Fact) -> str:
-        return f"{before.format_map(facts)}: {REASONS.get(reason, question)}"
+        return f"{before.format_map({'unit': PER_SECOND, **facts})}: {REASONS.get(reason, question)}"
 
     return level
 
@@ -28,13 +30,16 @@ def _of_closed_loop(concurrency: int, part: str) -> str:
     return f"{concurrency} in flight: {words.get(part, 'is the latency within its limit?')}"
 
 
-def _cache_pass(requests: int, rate: float, configuration: str) -> str:
-    return f"{requests} requests at {rate:.4g} a second, {configuration.lower()}"
+def _cache_pass(requests: int, rate: float, configuration: str, unit: str = "requests") -> str:
+    often = f"{rate:.4g} a second" if unit == "requests" else f"{rate:.4g} {unit} a second"
+    return f"{requests} requests at {often}, {configuration.lower()}"
 
 
-def _guardrail_level(configuration: str, rate: float, seconds: float, percent: float) -> str:
+def _guardrail_level(
+    configuration: str, rate: float, seconds: float, percent: float, unit: str = PER_SECOND
+) -> str:
     return (
-        f"{configuration.lower()}: {rate:.4g} requests/s for {seconds:g} s, "
+        f"{configuration.lower()}: {rate:.4g} {unit} for {seconds:g} s, "
         f"{percent:g} % of the baseline's saturation"
     )
 
@@ -48,15 +53,15 @@ STEPS: dict[str, Words] = {
     "climb": "{concurrency} in flight: does throughput still rise?",
     "full_system": "{concurrency} in flight for {seconds:.4g} s: what the full system does",
     "full_again": "{concurrency} in flight once more: does the full system do what it did at first?",
-    "reference_level": "{rate:g} requests/s for {seconds:.4g} s: what little load gives",
-    "limit_level": "{rate:g} requests/s for {seconds:.4g} s: is the latency within its limit?",
-    "rate_level": _tried("{rate:g} requests/s for {seconds:.4g} s", "is this sustained?"),
+    "reference_level": "{rate:g} {unit} for {seconds:.4g} s: what little load gives",
+    "limit_level": "{rate:g} {unit} for {seconds:.4g} s: is the latency within its limit?",
+    "rate_level": _tried("{rate:g} {unit} for {seconds:.4g} s", "is this sustained?"),
     "concurrency_level": _of_closed_loop,
     "capacity_pilot": "{requests} requests, {concurrency} in flight: how many make a minute?",
     "capacity_level": _tried("{concurrency} in flight, {requests} requests", "are the criteria met?"),
     "ttft_level": "TTFT of {requests} requests, {level}",
-    "itl_level": "gaps of {requests} requests at {percent:g} % of saturation, {rate:.4g} requests/s",
-    "tradeoff_level": "{percent:g} % of capacity, {rate:.4g} requests/s for {seconds:g} s",
+    "itl_level": "gaps of {requests} requests at {percent:g} % of saturation, {rate:.4g} {unit}",
+    "tradeoff_level": "{percent:g} % of capacity, {rate:.4g} {unit} for {seconds:g} s",
     "class_alone": "{class} requests alone, {rate:.4g} a second: as many tokens a second as the mix",
     "mix": "the mix for {seconds:.0f} s, {rate:.4g} requests/s: {percent:g} % of saturation",
     "cache_pass": _cache_pass,
