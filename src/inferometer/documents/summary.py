@@ -438,3 +438,11 @@ class Summary(Part, frozen=True):
     ttft_less_round_trip: LessRoundTrip | None = None
     agent_sessions: AgentSessions | None = None
     tasks: TasksAccount | None = None
+
+    @property
+    def requests_each(self) -> float:
+        """Requests that an arrival of this run brings: 1, or those of its conversations or sessions on average."""
+        talks = self.conversations
+        if talks is None or not talks.begun:
+            return 1.0
+        return (self.requests.sent + talks.left_out) / talks.begun

@@ -7,6 +7,10 @@
 | `cache_hits`                         | every run but those of a state whose cache is on: what it finds is their subject   |
 | `drift`, `stationary`, `server_ttft` | runs whose latencies are the headline: of SERVING, of OF_LATENCIES, and where      |
 |                                      | there are levels (BY_LEVEL) of the headline's                                      |
+| `session_ends`, `session_cache`      | the same, of recorded sessions: an overload cuts them short and empties caches     |
+| `filling`                            | the same, of conversations and sessions, and levels of 5.3 up to CARRIED per cent: |
+|                                      | a run not much longer than they last is of a system that they never filled; of     |
+|                                      | requests it is of a throughput, and 5.2 has its own rule for the run that decides  |
 | those of NOT_COUNTED                 | none, for the reason that stands there                                             |
 
 Runs that only estimate where to look do not count. A run beyond what a system sustains drifts, and its queue grows: that is why
@@ -26,7 +30,7 @@ LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
 """What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
 OF_FILTERS_COST = {"guardrail"}
 """Tests of what filters cost in TTFT, end-to-end time and throughput: a disclosed one that holds answers back is expected."""
-ESTIMATES = ("pilot", "base-pilot", "full-again", "warm-up")
+ESTIMATES = ("pilot", "base-pilot", "full-again", "warm-up", "session-length")
 """Parts that look where a system is full, before the runs that count or behind them: few requests do."""
 SERVING = {"ttft", "itl", "fairness", "prefix-cache", "long-context", "guardrail"}
 """Tests at loads that the system is to carry, headlined by latencies."""
@@ -36,15 +40,17 @@ BY_LEVEL = {"ttft", "itl", "guardrail"}
 """Tests of several loads, headlined by the first of them that was answered."""
 OF_STEADINESS = frozenset({"drift", "stationary", "server_ttft"})
 """Whether latencies are of one state of the system, and the system's own figures of them agree."""
+OF_SESSIONS = frozenset({"session_ends", "session_cache"})
+"""What holds of sessions that the system keeps up with."""
+CARRIED = 90.0
+"""Of saturation: a level of 5.3 that the system is to carry."""
 NOT_COUNTED: Mapping[str, str] = {
     "interrupted": "the test is then partial, which is a reason of its own",
     "error_rate": "a test drives a system where it fails; one that it is to carry has `failures`",
     "few_samples": "the headline's own number of samples counts",
-    "filling": "of a throughput, and 5.2 has its own rule for the run that decides",
     "users_held": "a note at most",
     "own_cpu": "a note at most",
     "round_trip": "a note at most",
-    "session_cache": "no test sends recorded sessions",
     "workload_lengths": "a note at most",
     "server_queue": "a note at most",
     "samples_p99": "a headline that is a P99 of too few samples has its own reason",
@@ -68,6 +74,11 @@ def counted(test: str, one: MeasuredRun, headlined: Collection[str]) -> list[Che
 
 def _counts(test: str, one: MeasuredRun, check: CheckResult, *, of_headline: bool) -> bool:
     of = check.facts.get("of")
+    if check.code in OF_SESSIONS:
+        return of_headline
+    if check.code == "filling":
+        carried = test == "tradeoff" and one.at.percent is not None and one.at.percent <= CARRIED
+        return one.summary.requests_each > 1 and (of_headline or carried)
     if check.code in OF_THE_INSTRUMENT - LEFT_OUT.get(test, set()):
         return not (check.code == "streamed" and test in OF_FILTERS_COST and of == "filter")
     if check.code == "error_rate":

@@ -275,7 +275,7 @@ def _exceeded(mine: ProcedureDocument, others: _Others) -> Iterator[Objection]:
         return
     most = value if ends is None else ends[1]
     found = [
-        (rate, test.title, run)
+        (rate * summary.requests_each, test.title, run)
         for test, run, summary in others
         if summary.success_rate.value is not None
         and summary.success_rate.value >= ANSWERED
@@ -296,11 +296,11 @@ def _not_sustained(mine: ProcedureDocument, others: _Others) -> Iterator[Objecti
         return
     least = value if ends is None else ends[0]
     found = [
-        (rate, test.title, run)
+        (rate * summary.requests_each, test.title, run)
         for test, run, summary in others
         if (rate := summary.plan.load.rate) is not None
         and summary.plan.load.model == "open"
-        and rate <= HELD * least
+        and rate * summary.requests_each <= HELD * least
         and summary.steady is not None
         and (ratio := summary.steady.completion_ratio_ci95) is not None
         and ratio[1] < HELD

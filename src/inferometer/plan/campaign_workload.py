@@ -2,11 +2,11 @@
 
 | test              | tasks                                   | recorded sessions                                      |
 | ----------------- | --------------------------------------- | ------------------------------------------------------ |
-| `ttft`            | yes: a request is a task                | with levels that are given; a rate counts sessions     |
+| `ttft`            | yes: a request is a task                | yes: a rate counts sessions                            |
 | `capacity`        | yes: tasks in flight                    | yes: sessions at once                                  |
-| `throughput`      | yes: tokens that the user sees, tasks/s | no: it searches for a rate of requests                 |
-| `tradeoff`, `itl` | yes                                     | no: likewise                                           |
-| `guardrail`       | yes: what the system's filters cost     | no: likewise                                           |
+| `throughput`      | yes: tokens that the user sees, tasks/s | yes: a rate counts sessions                            |
+| `tradeoff`, `itl` | yes                                     | yes: likewise                                          |
+| `guardrail`       | yes: what the system's filters cost     | yes: likewise                                          |
 | `fairness`        | no: it sends classes of its own         | no                                                     |
 | `prefix-cache`    | no: what is cached is inside the system | no: a session repeats itself, with any cache           |
 | `memory-pressure` | no: it sends documents of its own       | no                                                     |
@@ -36,13 +36,11 @@ _TASKS: Mapping[str, str] = {
     "prefix-cache": "it measures what an engine's cache saves, and a compound system's calls and their caches are inside its "
     "boundary",
 }
-_RATE = "it searches for a rate of requests, and a rate of recorded sessions counts sessions, of several requests each"
 _SESSIONS: Mapping[str, str] = {
     **_OF_ITS_OWN,
     "prefix-cache": "it compares requests that share a prefix with others, and a session's steps repeat its own words: "
     "`inferometer run --sessions` reports what the cache held of them",
     "cold-start": "it sends one request after each start, and a session has several",
-    **dict.fromkeys(("throughput", "tradeoff", "itl", "guardrail"), _RATE),
 }
 
 
@@ -52,8 +50,6 @@ def of_workload(names: Sequence[str], plan: Plan, tests: Tests) -> Iterator[Prob
         yield from _refused(names, _TASKS, "--tasks", "tasks")
     if isinstance(plan.workload, SessionsWorkload):
         yield from _refused(names, _SESSIONS, "--sessions", "recorded sessions")
-        if "ttft" in names and tests.ttft.percent:
-            yield Problem("ttft.percent", f"{_RATE}: give ttft.rates (sessions/s) or ttft.concurrencies")
     seeking = [name for name in names if "pilot_requests" in searched(name, tests)]
     if plan.compound and plan.tokenizer.name == NO_TOKENIZER and seeking:
         yield Problem(

@@ -108,9 +108,3 @@ def arrivals_in(plan: Plan, done: Sequence[Performed]) -> Arrivals:
     """The same by those of what was done that are of the plan's workload."""
     of_it = [one for one in runs(done) if one.step.plan.workload.kind == plan.workload.kind]
     return arrivals_of(plan, [one.outcome.summary for one in of_it])
-
-
-def requests_each(summary: Summary) -> float:
-    """Requests that an arrival of this run brings: with more of them, more of what is in flight is chance."""
-    talks = summary.conversations
-    return 1.0 if talks is None or not talks.begun else (summary.requests.sent + talks.left_out) / talks.begun

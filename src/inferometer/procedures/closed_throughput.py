@@ -248,7 +248,8 @@ def _notes(setup: Setup, found: Sequence[Rung], full: Capacity) -> Iterator[Note
     bounds = {"lowest": wanted.min_concurrency, "highest": wanted.max_concurrency}
     yield Note("closed_loop_saturation_rule", {"least_gain": GAIN})
     yield Note("concurrency_levels", bounds, capacity=True)
-    yield Note("capacity_measured", {"concurrency": full.concurrency, "gain": full.gain}, capacity=True)
+    facts: dict[str, Fact] = {"concurrency": full.concurrency, "gain": full.gain, "of": full.arrivals.unit}
+    yield Note("capacity_measured", facts, capacity=True)
     if len(found) == 1 and wanted.min_concurrency != wanted.max_concurrency:
         yield Note("lowest_level_is_the_answer")
 

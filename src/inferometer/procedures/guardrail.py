@@ -34,7 +34,7 @@ from inferometer.procedures.collapse import base_collapse, base_notes, unsure_lo
 from inferometer.procedures.guarded_maximum import BASELINE, Maximum, reduction
 from inferometer.procedures.paired_medians import both, difference_interval
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
+from inferometer.procedures.saturation import base_life, base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     another_workload,
@@ -91,9 +91,8 @@ def steps(setup: Setup) -> Steps:
     except CannotSwitch:
         return
     yield warm_up_run(_plan(setup, BASELINE))
-    again = _level(
-        setup, BASELINE, base, setup.tests.guardrail.percent[0], arrivals_in(_plan(setup, BASELINE), done)
-    )
+    plan, share = _plan(setup, BASELINE), setup.tests.guardrail.percent[0]
+    again = _level(setup, BASELINE, base, share, arrivals_in(plan, done), base_life(setup, plan, done))
     yield replace(again, part=repeated.PART)
 
 
@@ -143,7 +142,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *_undecided(setup, missing, refused), *_not_shown(setup, made, done), *_drifted(setup, made, done),
             *unsure_loads(slower, base, setup.tests.guardrail.percent),
         ),
-        known=known_base(plan, base, slower),
+        known=known_base(plan, base, slower, base_life(setup, plan, done)),
     )  # fmt: skip
 
 
@@ -216,15 +215,15 @@ def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performe
     plan = _plan(setup, name)
     if not (name == BASELINE and done):
         yield warm_up_run(plan)
-    arrivals = arrivals_in(plan, done)
+    arrivals, life_s = arrivals_in(plan, done), base_life(setup, _plan(setup, BASELINE), done)
     for share in setup.tests.guardrail.percent:
-        yield _level(setup, name, base, share, arrivals)
+        yield _level(setup, name, base, share, arrivals, life_s)
     yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, arrivals.requests(base))
 
 
-def _level(setup: Setup, name: str, base: float, share: float, arrivals: Arrivals) -> Run:
+def _level(setup: Setup, name: str, base: float, share: float, arrivals: Arrivals, life_s: float) -> Run:
     load = base * share / 100
-    seconds = lasting(setup, load, setup.tests.guardrail.duration_s, arrivals)
+    seconds = lasting(setup, load, setup.tests.guardrail.duration_s, arrivals, life_s)
     level = open_loop(_plan(setup, name), load, seconds=seconds)
     at = Conditions(configuration=name, percent=share, rate=load)
     unit = arrivals.per_second

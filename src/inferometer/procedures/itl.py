@@ -21,7 +21,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.arrivals import arrivals_in, arrivals_of
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
+from inferometer.procedures.saturation import base_life, base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     answering,
@@ -131,7 +131,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     performed = runs(done, "level")
     base = base_of(setup, _plan(setup), done)
     slower = base_collapse(setup, _plan(setup), done)
-    known = known_base(_plan(setup), base, slower)
+    known = known_base(_plan(setup), base, slower, base_life(setup, _plan(setup), done))
     if not performed:
         why = Note("no_level_measured") if base is not None else Note("no_saturation_rate")
         return Results(tables=base_table(setup, _plan(setup), done), undecided=(why,), known=known)

@@ -35,7 +35,7 @@ from inferometer.measure.stats import student
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.arrivals import REQUESTS, Arrivals
-from inferometer.procedures.setup import open_loop, reseeded, without_warm_up
+from inferometer.procedures.setup import LIVES, open_loop, reseeded, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import stat
 from inferometer.procedures.sustained import LEAST_COMPLETION_RATIO
@@ -57,8 +57,6 @@ LOST, BEHIND = 1.0, 0.7
 """y at least, where requests fail and where they are not kept up with."""
 LEAST_REQUESTS = 100
 """Of each level, for an answer."""
-LIVES = 4.0
-"""Of a conversation or session: a level that is shorter has few that it saw from their beginning to their end."""
 SEEDS = 2_000
 
 

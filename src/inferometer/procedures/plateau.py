@@ -16,7 +16,7 @@ varies little, and not a limit that a search has to close in on.
 Conversations and recorded sessions are as many in flight as there are slots, and each sends its requests one after another, and
 nothing while its tools run or its user thinks. So more of them fill a system than it answers requests at a time. Slots that
 begin together are in step at first, and where the last sessions end they run empty. So a concurrency lasts, by time, ARRIVALS
-times as long as one of them does there: one run more at the first concurrency shows how long that is, and nothing else.
+times as long as one of them does there: a run more at the first concurrency, SIZING, shows how long that is, and nothing else.
 
 The lengths that a seed draws move both rates. So each request of these runs is its own: of a thousand that are sent over and
 over, thirds would show what a server does with those, and not how far another thousand lie from them.
@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -35,7 +35,7 @@ from inferometer.documents.results import Interval
 from inferometer.documents.summary import Summary
 from inferometer.measure.stats import mean_interval
 from inferometer.plan.schema import Plan
-from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_of
+from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_of, unit_of
 from inferometer.procedures.setup import closed_loop, reseeded, with_warm_up, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import rate, rate_interval
@@ -54,6 +54,8 @@ from a queue that came by chance."""
 SPARE = 1.2
 """Requests that a run of a given length has, of those that its rate before makes one expect: a closed loop that ends by time
 alone goes through fewer again and again, and the thirds of such a run are alike as no new requests would be."""
+SIZING = "session-length"
+"""Part of the run that shows how long a conversation or session lasts."""
 MOST = 1024
 MOST_SESSIONS = 4_096
 """Of conversations and sessions, most of which wait for their tools and users at any time."""
@@ -135,8 +137,7 @@ class Capacity:
 def rungs(climb: Climb, done: Sequence[Performed]) -> list[Rung]:
     """The concurrencies among what was done, in their order."""
     found: list[Rung] = []
-    made = runs(done, climb.part)
-    for one in made if _arrivals(climb.plan, made).single else made[1:]:
+    for one in runs(done, climb.part):
         here, slots = output(one.outcome.summary), one.step.at.concurrency or 1
         before = found[-1] if found else None
         gain = None
@@ -187,6 +188,13 @@ def distinct(seconds: float, request_s: float) -> int | None:
 def ascend(climb: Climb) -> Generator[Run, Measured, list[Performed]]:
     """Go up to the plateau; the first run has the warm-up before it. Gives what was done."""
     done: list[Performed] = []
+    if unit_of(climb.plan) != "requests":
+        run = replace(
+            _run(climb, climb.first, ()),
+            part=SIZING,
+            why=Note("session_length", {"concurrency": climb.first}),
+        )
+        done.append(PerformedRun(run, (yield run)))
     while (slots := following(climb, rungs(climb, done))) is not None:
         run = _run(climb, slots, runs(done))
         done.append(PerformedRun(run, (yield run)))

@@ -24,9 +24,10 @@ from itertools import combinations
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Interval
 from inferometer.procedures.arrivals import arrivals_in
+from inferometer.procedures.plateau import SIZING
 from inferometer.procedures.results import Results, joined
 from inferometer.procedures.setup import Setup, workload_key
-from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched, is_run
+from inferometer.procedures.step import Performed, PerformedRun, Run, Switch, Switched, is_run
 from inferometer.procedures.summary_access import rate
 from inferometer.procedures.thirds import output_interval
 
@@ -111,6 +112,8 @@ def _by_load(done: Sequence[Performed]) -> dict[object, list[_Seen]]:
     found: dict[object, list[_Seen]] = {}
     states: dict[str, str] = {}
     for one in done:
+        if isinstance(one.step, Run) and one.step.part == SIZING:
+            continue  # it ends by its requests, and is about how long they take
         if isinstance(one.step, Switch) and isinstance(one.outcome, Switched):
             states[one.step.what] = one.step.state
         if is_run(one) and (seen := _seen(one)) is not None:

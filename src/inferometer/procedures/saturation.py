@@ -29,6 +29,7 @@ from inferometer.procedures.plateau import (
 from inferometer.procedures.results import Table
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
+    LIVES,
     Setup,
     open_loop,
     reseeded,
@@ -46,8 +47,6 @@ BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
 LEVEL_SEED = 1_000
 """No level sends what the climb or another level sent: a cache that looks past a prompt's beginning would know it."""
-LIVES = 4.0
-"""A level that is shorter than this many lives of an arrival ends before what it offered shows at its end."""
 SUCCESS_RATE = 0.99
 """Of the search for the 100 %; a rate found by another one is none for other tests."""
 
@@ -243,12 +242,27 @@ def holds(ended: Answer, expected: float) -> bool:
     )
 
 
-def known_base(plan: Plan, base: float | None, collapse: Collapse | None = None) -> KnownLimits:
-    """For other tests of the campaign. `collapse`: what the search for it saw of one."""
+def known_base(
+    plan: Plan, base: float | None, collapse: Collapse | None = None, life_s: float = 0.0
+) -> KnownLimits:
+    """For other tests of the campaign. `collapse`: what the search for it saw of one; `life_s`: of a session, 0: of none."""
     if base is None:
         return KnownLimits()
     key = workload_key(plan)
-    return KnownLimits({key: base}, collapses={} if collapse is None else {key: collapse})
+    return KnownLimits(
+        {key: base},
+        collapses={} if collapse is None else {key: collapse},
+        lives={key: life_s} if life_s else {},
+    )
+
+
+def base_life(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float:
+    """How long a conversation or session of a plan takes at its 100 %, s; 0: its arrivals are requests, or nothing tells."""
+    known = setup.known.lives.get(workload_key(plan))
+    if known is not None:
+        return known
+    found = base_capacity(setup, plan, done)
+    return 0.0 if found is None or found.arrivals.single else found.life_s
 
 
 def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Table, ...]:

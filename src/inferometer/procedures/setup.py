@@ -26,6 +26,8 @@ from inferometer.procedures.step import KnownLimits, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
 """Draft 4.5.1's amounts; both are reached."""
+LIVES = 4.0
+"""A level that is shorter than this many lives of an arrival ends before what it offered shows at its end."""
 WARMUP_PROBES = 12
 """Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
 WARMUP_CONCURRENCY = 16
@@ -159,9 +161,13 @@ def waiting(plan: Plan) -> float:
     return max(plan.load.drain_s, plan.target.timeout_s)
 
 
-def lasting(setup: Setup, rate: float, seconds: float, arrivals: Arrivals = REQUESTS) -> float:
-    """How long a level lasts in open loop: as long as asked, and longer where that makes too few requests."""
-    return max(seconds, float(f"{arrivals.seconds(setup.tests.search.least_requests, rate):.4g}"))
+def lasting(
+    setup: Setup, rate: float, seconds: float, arrivals: Arrivals = REQUESTS, life_s: float = 0.0
+) -> float:
+    """How long a level lasts in open loop: as long as asked, and longer where that makes too few requests, or is less than
+    LIVES times what a session takes, `life_s`."""
+    least = max(arrivals.seconds(setup.tests.search.least_requests, rate), LIVES * life_s)
+    return max(seconds, float(f"{least:.4g}"))
 
 
 def closed_loop(

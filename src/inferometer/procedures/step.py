@@ -104,12 +104,14 @@ class KnownLimits:
     """Limits of the system that earlier tests of the campaign measured, so that later ones need not: by key of a workload
     (`setup.workload_key`), the highest sustainable rate of draft 5.2 without objectives, in the workload's arrivals a second
     (arrivals.py), and the highest concurrency of 5.5. `full`: the least in flight that filled the system in the search of
-    5.2, whatever the workload. `collapses`: of the rates, those whose search saw the system do less with more to do."""
+    5.2, whatever the workload. `collapses`: of the rates, those whose search saw the system do less with more to do; `lives`:
+    of the rates, those of conversations and sessions, how long one takes at that rate, s."""
 
     saturation: Mapping[str, float] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
     full: int | None = None
     collapses: Mapping[str, Collapse] = field(default_factory=dict)
+    lives: Mapping[str, float] = field(default_factory=dict)
 
     def __or__(self, other: KnownLimits) -> KnownLimits:
         return KnownLimits(
@@ -117,6 +119,7 @@ class KnownLimits:
             {**self.capacity, **other.capacity},
             self.full if other.full is None else other.full,
             {**self.collapses, **other.collapses},
+            {**self.lives, **other.lives},
         )
 
 

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
 from inferometer.plan.slo import Slo
-from inferometer.procedures.arrivals import requests_each
 
 COMPLETIONS, QUEUE = "completions", "queue"
 """Signals that more requests came than the system is done with."""
@@ -127,7 +126,7 @@ def _chance(summary: Summary, mean: float, seconds: float) -> float:
     stay = summary.metrics.e2e_ms
     mean_s, std_s = (0.0, 0.0) if stay is None else (stay.mean / 1000, (stay.std or 0.0) / 1000)
     lasting = mean_s + std_s**2 / mean_s if mean_s else 0.0
-    if requests_each(summary) > 1:
+    if summary.requests_each > 1:
         lasting = seconds  # of a session there are requests in flight for longer than they last themselves
     return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
 
@@ -139,7 +138,7 @@ def _queued_by_chance(summary: Summary, arrivals: float) -> float:
     differ by 5/3 of a third's variance."""
     lengths = summary.metrics.output_tokens
     variation = 0.0 if lengths is None or not lengths.mean else (lengths.std or 0.0) / lengths.mean
-    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (requests_each(summary) + max(1.0, variation**2)) * arrivals)
+    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (summary.requests_each + max(1.0, variation**2)) * arrivals)
 
 
 def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Signal:

@@ -221,7 +221,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         slower = crowded or backlog
         # What fills a system that collapses is not what fills it with other words: those climb for themselves.
         full = filled(climbed) if slower is None else None
-        known = known_base(setup.plan, maximum.load, slower) | KnownLimits(full=full)
+        known = known_base(setup.plan, maximum.load, slower, seeking.life_s) | KnownLimits(full=full)
     return Results(
         values=values(setup, maximum, under, highest, unit, "rate"),
         tables=(
@@ -334,7 +334,8 @@ def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum,
 
 def _notes(sought: Sought, found: Capacity, ended: Answer | None) -> Iterator[Note]:
     """How the search went."""
-    yield Note("capacity_measured", {"concurrency": found.concurrency, "gain": found.gain}, capacity=True)
+    facts: dict[str, Fact] = {"concurrency": found.concurrency, "gain": found.gain, "of": found.arrivals.unit}
+    yield Note("capacity_measured", facts, capacity=True)
     if ended is not None and ended.level is not None and ended.below is not None:
         expected = sought.ladder.expected
         inside = expected is not None and holds(ended, expected)

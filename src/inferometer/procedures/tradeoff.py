@@ -26,7 +26,7 @@ from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_in
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.knee import KNEE, behind, knee_interval
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_life, base_of, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     lasting,
@@ -87,11 +87,11 @@ def steps(setup: Setup) -> Steps:
     if published is not None or workload_key(setup.plan) in setup.known.saturation:
         ready = warm_up_run(setup.plan)  # nothing went before, and the first level is a low one
         before.append(PerformedRun(ready, (yield ready)))
-    arrivals = arrivals_in(setup.plan, before)
+    arrivals, life_s = arrivals_in(setup.plan, before), base_life(setup, setup.plan, before)
     done: list[Performed] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
-        seconds = lasting(setup, level, setup.tests.tradeoff.duration_s, arrivals)
+        seconds = lasting(setup, level, setup.tests.tradeoff.duration_s, arrivals, life_s)
         run = Run(
             level_of(open_loop(without_warm_up(setup.plan), level, seconds=seconds), NAME, len(done)),
             "level",
@@ -162,7 +162,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     base = wanted.capacity_rate if wanted.capacity_rate is not None else base_of(setup, setup.plan, done)
     measured = points(done)
     slower = None if wanted.capacity_rate is not None else base_collapse(setup, setup.plan, done)
-    known = known_base(setup.plan, None if wanted.capacity_rate is not None else base, slower)
+    life_s = base_life(setup, setup.plan, done)
+    known = known_base(setup.plan, None if wanted.capacity_rate is not None else base, slower, life_s)
     if not measured:
         why = Note("no_level_measured") if base is not None else Note("no_capacity_rate")
         return Results(undecided=(why,), known=known)

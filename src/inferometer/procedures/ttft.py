@@ -14,7 +14,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.arrivals import Unit, unit_of
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
 from inferometer.procedures.results import Results, Table, Value, joined
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_life, base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, level_of, open_loop, warm_up_run, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
@@ -98,7 +98,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
                     *base_notes(slower),
                 ),
                 undecided=tuple(open_),
-                known=known_base(setup.plan, base, slower),
+                known=known_base(setup.plan, base, slower, base_life(setup, setup.plan, done)),
             ),
         ]
     )

@@ -407,7 +407,7 @@ PROCEDURE: Mapping[str, Words] = {
     "other_load_model": "{model}: neither open nor closed loop",
     "open_loop": "open loop",
     "closed_loop": "closed loop",
-    "rates": "{rates} requests/s",
+    "rates": lambda rates, of="requests": f"{_shown(rates)} {of}/s",
     "no_rate": "no rate: arrivals of a {arrival}",
     "poisson_arrivals": "Poisson",
     "no_poisson_arrivals": "{arrival} arrivals, and no level with Poisson arrivals",

@@ -35,7 +35,7 @@ from inferometer.plan.workload import AnyRows, AnyWorkload, TraceWorkload
 T = TypeVar("T")
 SINGLE = "ttft"
 """A run by itself is judged as the test of section 5.1, with its own load."""
-BEFORE = ("pilot", "warm-up", "full-again")
+BEFORE = ("pilot", "warm-up", "full-again", "session-length")
 """Parts of a test beside its levels: what comes before the first, and the full system once more at the end."""
 
 

@@ -161,7 +161,11 @@ def rate(evidence: Evidence) -> Ruling | None:
         if load.rate is None:
             return violated(note("no_rate", arrival=load.arrival), run)
         rates.append(load.rate)
-    return satisfied(note("rates", capacity=True, rates=tuple(rates)))
+    # Of conversations and sessions a rate counts those; what their runs say of it stands for all of them.
+    offered = {one.summary.load.offered.rate_of for one in evidence.runs} - {None, "requests"}
+    return satisfied(
+        note("rates", capacity=True, rates=tuple(rates), of=min(offered, key=str, default="requests"))
+    )
 
 
 def arrival(evidence: Evidence) -> Ruling | None:

@@ -169,7 +169,9 @@ def _hardware(sut: Sut) -> str | None:
 def _load(offered: OfferedLoad) -> str | None:
     if offered.concurrency:
         return f"closed loop, {offered.concurrency} in flight"
-    return None if offered.rate is None else f"open loop, {offered.rate:.4g} requests/s"
+    return (
+        None if offered.rate is None else f"open loop, {offered.rate:.4g} {offered.rate_of or 'requests'}/s"
+    )
 
 
 def _representative(tests: Sequence[ProcedureDocument]) -> ProcedureRun | None:
@@ -182,4 +184,4 @@ def _representative(tests: Sequence[ProcedureDocument]) -> ProcedureRun | None:
 
 
 def _searching(part: str) -> bool:
-    return part.startswith("base-") or part in ("pilot", "warm-up", "full-again")
+    return part.startswith("base-") or part in ("pilot", "warm-up", "full-again", "session-length")

@@ -212,8 +212,8 @@ SEARCHES: dict[str, Words] = {
         f"About {100 * share:.3g} % of a throughput at the highest load is missing: its run began with an idle server, and "
         "its requests last too long for its length. Give levels more time (throughput.duration_s)."
     ),
-    "capacity_measured": lambda concurrency, gain: (
-        f"Measured with {concurrency} requests in flight, so that the system is never idle; the last doubling added "
+    "capacity_measured": lambda concurrency, gain, of="requests": (
+        f"Measured with {concurrency} {of} in flight, so that the system is never idle; the last doubling added "
         f"{100 * gain:.2g} % to throughput, and the intervals' upper ends allow for as much again."
     ),
     "capacity_between": lambda kept, refused, unit=PER_SECOND: (

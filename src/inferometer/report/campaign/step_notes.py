@@ -51,6 +51,7 @@ def _guardrail_throughput(configuration: str, concurrency: int) -> str:
 STEPS: dict[str, Words] = {
     "warming_up": "warming up, and verifying that it is warm",
     "climb": "{concurrency} in flight: does throughput still rise?",
+    "session_length": "{concurrency} in flight: how long do they last, with all their requests?",
     "full_system": "{concurrency} in flight for {seconds:.4g} s: what the full system does",
     "full_again": "{concurrency} in flight once more: does the full system do what it did at first?",
     "reference_level": "{rate:g} {unit} for {seconds:.4g} s: what little load gives",
