@@ -92,9 +92,9 @@ class Conditions(Part, frozen=True, omit_defaults=True, rename={"class_name": "c
 
     `class`: the class of requests that was alone (5.6). `configuration`: of the guardrails (5.10). `cache`: the state of the
     prefix cache (5.7). `start`: of the server, from 1 (4.5.3). `context`: tokens of a prompt (5.9). `percent`: of the
-    saturation rate, or in 5.8 of the highest concurrency. `rate`: requests per second, or where these come as conversations or sessions those.
-    `concurrency`: requests in flight, or conversations or sessions at once.
-    `times`: how many times as long as usual the level lasted.
+    saturation rate, or in 5.8 of the highest concurrency. `rate`: requests per second, or, where these come as conversations
+    or sessions, those. `concurrency`: requests in flight, or conversations or sessions at once. `times`: how many times as long
+    as usual the level lasted.
     """
 
     class_name: str | None = None
