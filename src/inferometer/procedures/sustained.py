@@ -168,13 +168,14 @@ def steadiness(summary: Summary, *, final: bool) -> Signal:
 
 def third_chance(summary: Summary) -> float | None:
     """How far a third's output may be off by chance, as a share: answers come in whole, so a third with n of them has a
-    relative standard deviation of sqrt((1 + cv^2) / n), cv being that of their lengths. None: there are no thirds."""
+    relative standard deviation of sqrt((1 + cv^2) / n), cv being that of their lengths, or, as sessions bring them k at a time,
+    of up to sqrt((k + cv^2) / n). None: there are no thirds."""
     steady, lengths = summary.steady, summary.metrics.output_tokens
     if steady is None or lengths is None or not any(steady.output_thirds_tok_s):
         return None
     answers = max(1.0, steady.completions / len(steady.output_thirds_tok_s))
     spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0
-    return SIGMAS * math.sqrt((1 + spread**2) / answers)
+    return SIGMAS * math.sqrt((summary.requests_each + spread**2) / answers)
 
 
 def _objective(slo: Objective, *, final: bool) -> Signal:
