@@ -94,6 +94,19 @@ def test_percentages_of_sessions_are_of_the_rate_of_sessions(tmp_path: Path, alo
     assert {run["part"] for run in ran.test("ttft")["runs"]} >= {SIZING, "base-pilot", "level"}
 
 
+def test_levels_of_the_tradeoff_last_as_long_as_their_sessions_need(tmp_path: Path, alone: float) -> None:
+    """Law: levels are percentages of a rate of sessions, in its unit, and none that is carried is too short for them."""
+    wanted = {"tradeoff": {"percent": [40, 80]}, "search": {"pilot_concurrency": 8}}
+    plan = sessions(tmp_path, 6, 2_000)
+    ran = carried_out(tmp_path, "tradeoff", engine=ENGINE, plan=plan, tests=wanted, quick=True)
+    base = next(one for one in ran.test("tradeoff")["values"] if one["name"] == "capacity_rate")
+    assert base["unit"] == "sessions/s"
+    assert base["value"] * 6 == pytest.approx(alone, rel=0.1)
+    first = ran.of("tradeoff", "level")[0]
+    assert first["plan"]["load"]["rate"] == pytest.approx(0.4 * base["value"], rel=1e-3)
+    assert "filling" not in {one["code"] for one in ran.test("tradeoff")["verdict"]["reasons"]}
+
+
 def test_a_level_that_is_short_beside_its_sessions_decides_nothing(tmp_path: Path) -> None:
     """Law: a run that ends about when its first sessions do is of a system that they never filled: `filling` leaves it open."""
     plan = sessions(tmp_path, 6, 4_000)

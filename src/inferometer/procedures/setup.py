@@ -28,6 +28,8 @@ WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
 """Draft 4.5.1's amounts; both are reached."""
 LIVES = 4.0
 """A level that is shorter than this many lives of an arrival ends before what it offered shows at its end."""
+SESSION_LIVES = 6.0
+"""The same of a level whose throughput or latencies are shown: check `filling` lets 5 % of it be missing."""
 WARMUP_PROBES = 12
 """Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
 WARMUP_CONCURRENCY = 16
@@ -165,8 +167,8 @@ def lasting(
     setup: Setup, rate: float, seconds: float, arrivals: Arrivals = REQUESTS, life_s: float = 0.0
 ) -> float:
     """How long a level lasts in open loop: as long as asked, and longer where that makes too few requests, or is less than
-    LIVES times what a session takes, `life_s`."""
-    least = max(arrivals.seconds(setup.tests.search.least_requests, rate), LIVES * life_s)
+    SESSION_LIVES times what a session takes, `life_s`."""
+    least = max(arrivals.seconds(setup.tests.search.least_requests, rate), SESSION_LIVES * life_s)
     return max(seconds, float(f"{least:.4g}"))
 
 
