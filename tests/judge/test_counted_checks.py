@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ from judge.compliant import changed, check, perfect
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
-from inferometer.judge.counted_checks import ESTIMATES, NOT_COUNTED, OF_STEADINESS
+from inferometer.judge.counted_checks import ESTIMATES, NOT_COUNTED, OF_SESSIONS, OF_STEADINESS
 from inferometer.judge.judge import CHECKS, OF_THE_INSTRUMENT
 from inferometer.judge.procedure_verdict import verdict_of_test
+from inferometer.measure.breakdown import Conversations
 from inferometer.procedures.full_again import PART
 
 WARM = {"prefix_cache": "enabled"}
@@ -44,9 +46,36 @@ def codes(test: str, *runs: MeasuredRun) -> list[str]:
 def test_every_check_counts_or_has_a_reason_why_it_does_not() -> None:
     """Law: none is forgotten, and none is in two places but `error_rate`, which counts where it is the client's own."""
     every = {entry.code for entry in CHECKS}
-    assert {*OF_THE_INSTRUMENT, *OF_STEADINESS, "cache_hits", *NOT_COUNTED} == every
-    assert not set(NOT_COUNTED) & {*OF_THE_INSTRUMENT, *OF_STEADINESS, "cache_hits"}
+    sometimes = {*OF_STEADINESS, *OF_SESSIONS, "cache_hits", "filling"}
+    assert {*OF_THE_INSTRUMENT, *sometimes, *NOT_COUNTED} == every
+    assert not set(NOT_COUNTED) & {*OF_THE_INSTRUMENT, *sometimes}
     assert not set(OF_STEADINESS) & OF_THE_INSTRUMENT
+
+
+def of_sessions(one: MeasuredRun) -> MeasuredRun:
+    """The same of conversations of two turns."""
+    sent = one.summary.requests.sent
+    talks = Conversations(sent // 2, sent // 2, 0, 0, 0, ())
+    return replace(one, summary=msgspec.structs.replace(one.summary, conversations=talks))
+
+
+@pytest.mark.parametrize("code", sorted(OF_SESSIONS))
+def test_what_an_overload_does_to_sessions_counts_where_latencies_are_the_headline(code: str) -> None:
+    """Law: a level of a search cuts sessions short on purpose; one whose latencies are shown does not."""
+    assert codes("ttft", of_sessions(run(code, "unsure"))) == [code]
+    assert codes("throughput", of_sessions(run(code, "unsure"))) == []
+
+
+def test_a_run_that_its_sessions_never_filled_has_no_latencies_of_them() -> None:
+    """Law: `filling` counts of sessions where latencies are the headline, and of levels of 5.3 that are to be carried; never of
+    single requests."""
+    assert codes("ttft", run("filling", "unsure")) == []
+    assert codes("ttft", of_sessions(run("filling", "unsure"))) == ["filling"]
+    light, heavy = Conditions(percent=50, rate=1), Conditions(percent=110, rate=2)
+    assert codes("tradeoff", of_sessions(run("filling", "unsure", at=light))) == ["filling"]
+    assert codes("tradeoff", of_sessions(run("filling", "unsure", at=heavy))) == []
+    assert codes("throughput", of_sessions(run("filling", "unsure"))) == []
+    assert codes("ttft", of_sessions(run("filling", "unsure", "session-length"))) == []
 
 
 @pytest.mark.parametrize("test", ["ttft", "throughput", "capacity", "itl", "long-context", "memory-pressure"])
