@@ -29,6 +29,7 @@ EXAMPLES = (
     "inferometer test throughput capacity --param capacity.ttft_p99_ms=500",
     "inferometer test all --quick",
     "inferometer test all --simulate --preset a100-8b",
+    "inferometer test throughput itl guardrail --simulate --system rag --tasks tasks.jsonl --rate 2",
     "inferometer test throughput ttft --quick --repeats 3",
     "inferometer test prefix-cache --plan plan.yaml",
 )
@@ -56,7 +57,12 @@ OWN = [
     click.Option(["--simulate"], is_flag=True, help="In virtual time, on a model of an engine: nothing is measured."),
     click.Option(["--preset"], metavar="NAME", help="The reference engine to test or simulate. Default: testbed."),
     click.Option(
-        ["--set", "settings"], multiple=True, metavar="KEY=VALUE", help="Change a setting of that engine. May be repeated."
+        ["--set", "settings"], multiple=True, metavar="KEY=VALUE",
+        help="Change a setting of that engine, or of the system. May be repeated.",
+    ),
+    click.Option(
+        ["--system"], metavar="NAME",
+        help="A reference system of several steps on that engine: agent or rag (docs/reference-systems.md).",
     ),
     click.Option(
         ["--i-own-this-system", "own_system"], is_flag=True,
@@ -77,6 +83,7 @@ def _test(
     simulate: bool,
     preset: str | None,
     settings: tuple[str, ...],
+    system: str | None,
     own_system: bool,
     redact: tuple[str, ...],
     out: Path,
@@ -94,8 +101,12 @@ def _test(
         names, plan, flags, parameters,
         environ=None if simulate else os.environ,
         quick=quick, simulated=simulate, own_system=own_system, redact=redact,
-        engine=EngineChoice(**({"preset": preset} if preset else {}), settings=settings),
+        engine=EngineChoice(**({"preset": preset} if preset else {}), settings=settings, system=system),
     )  # fmt: skip
+    if system is not None:
+        from inferometer.studies.system_declared import with_system_declared
+
+        whole = with_system_declared(whole)
     if repeats is not None:
         from inferometer.studies.repeats import check_repeats
 

@@ -69,7 +69,7 @@ class SimulatedEngine(Part, frozen=True):
     settings: Mapping[str, float | int | str | bool]
     client: Mapping[str, float] = {}
     system: str | None = None
-    system_settings: Mapping[str, float | int] = {}
+    system_settings: Mapping[str, float | int | bool] = {}
 
 
 class PreemptionCounts(Part, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from inferometer import foreign_json
 from inferometer.errors import PlanError, Problem, RecordError
@@ -44,6 +44,9 @@ MANNER = frozenset({
 })  # fmt: skip
 """Keys of a workload that choose none: how its requests are made and sent, and what is declared of them."""
 
+COMPOUND: Literal["compound"] = "compound"
+"""The boundary of a system of several steps (draft 4.1.3)."""
+
 UNUSED_WORKLOAD = Problem(
     "workload",
     "fairness compares classes of its own, and would not offer this workload: leave it out for short and long requests of "
@@ -57,10 +60,20 @@ _PARAMETER = re.compile(r"([a-z-]+)\.([a-z0-9_]+)=(.*)")
 
 
 class EngineChoice(Part):
-    """The reference engine in the place of a server: a preset, and settings over it as `key=value`."""
+    """The reference engine in the place of a server: a preset, and settings over it as `key=value`. `system`: the reference
+    system of several steps that stands on it, if one does."""
 
     preset: str = "testbed"
     settings: tuple[str, ...] = ()
+    system: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> Values:
+        """Without a system, as it was saved before there were any."""
+        values: Values = handler(self)
+        if self.system is None:
+            values.pop("system", None)
+        return values
 
 
 class Campaign(Part):
@@ -104,8 +117,12 @@ def campaign(
     problems += _unread(tests, parameters, chosen)
     switch = _part(Switching, switched, file, "switch", problems)
     plan, more = Plan(), 0
+    flags = dict(given or {})
+    engine = options.get("engine")
+    if isinstance(engine, EngineChoice) and engine.system is not None and not _declares_boundary(file):
+        flags["--boundary"] = flags.get("--boundary") or COMPOUND
     try:
-        plan = build(path, given, environ=environ, file=file)
+        plan = build(path, flags, environ=environ, file=file)
     except PlanError as wrong:
         problems += wrong.problems
         more = wrong.more
@@ -119,6 +136,11 @@ def campaign(
     if problems:
         raise PlanError.first(problems, more)
     return whole
+
+
+def _declares_boundary(file: Document) -> bool:
+    declared = file.values.get("sut")
+    return isinstance(declared, dict) and declared.get("boundary") is not None
 
 
 def _with_workload(tests: Tests, plan: Plan) -> Tests:
@@ -152,9 +174,15 @@ def _impossible(whole: Campaign) -> Iterator[Problem]:
     yield from of_workload(whole.names, whole.plan, whole.tests)
     embedded = whole.plan.target.url is None or whole.simulated
     if not embedded and whole.engine != EngineChoice():
+        flag = "--preset" if whole.engine.preset != EngineChoice().preset else "--set"
         yield Problem(
-            "--preset" if whole.engine.preset != EngineChoice().preset else "--set",
+            flag if whole.engine.system is None else "--system",
             "is about the reference engine, and --url names another server: omit one",
+        )
+    if whole.engine.system is not None and whole.plan.sut.boundary != COMPOUND:
+        yield Problem(
+            "--system",
+            f"is a system of several steps, whose boundary is {COMPOUND}: declare that one, or none",
         )
     if OWN_SYSTEM in whole.names and not embedded and not whole.own_system:
         yield Problem(

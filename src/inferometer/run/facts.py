@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec.structs import replace
 
 from inferometer import __version__, whole_file
-from inferometer.documents.part import from_json, to_data
+from inferometer.documents.part import from_data, from_json, to_data
 from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts, SimulatedEngine
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import Death as WorkerDeath
@@ -22,6 +22,7 @@ from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Guardra
 from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.run.request_writer import RequestWriter, Served
 from inferometer.server.engine.settings import INPUT_GUARDRAILS, OUTPUT_GUARDRAILS
+from inferometer.server.systems.settings import SystemSettings
 from inferometer.telemetry.host import environment, usable_cores
 from inferometer.workload import tokenizers
 from inferometer.workload.traces.survey import Survey
@@ -167,7 +168,7 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         "accelerator_count": 0,
         "prefix_caching": "enabled" if settings.get("prefix_caching") else "disabled",
         "cache_state": "cold",
-        "guardrails": filters_of(settings) if system != "rag" else _RAG_GUARDRAILS,
+        "guardrails": filters_of(settings, _guards_of(engine)),
     }
     # A saved plan spells every default, so undeclared is what still has its default.
     undeclared = {
@@ -181,17 +182,24 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
     return plan
 
 
-_RAG_GUARDRAILS = Guardrails(input_filter=True, output_filter=True, names=("the system's own guardrails",))
+def _guards_of(engine: SimulatedEngine | None) -> tuple[bool, bool]:
+    """Of the system that was simulated, whether a guardrail of its own was on, on the way in and out."""
+    if engine is None or engine.system is None:
+        return False, False
+    return from_data(engine.system_settings, SystemSettings).guards(engine.system)
 
 
-def filters_of(settings: Mapping[str, object]) -> Guardrails:
-    """Which filters an engine of these settings has (draft 4.8.1); the embedded server, without any, has none."""
-    checked = {
-        "input": any(settings.get(name) for name in INPUT_GUARDRAILS),
-        "output": any(settings.get(name) for name in OUTPUT_GUARDRAILS),
-    }
-    names = tuple(f"simulated {side} filter" for side, there in checked.items() if there)
-    return Guardrails(input_filter=checked["input"], output_filter=checked["output"], names=names)
+def filters_of(settings: Mapping[str, object], system: tuple[bool, bool] = (False, False)) -> Guardrails:
+    """Which filters an engine of these settings has (draft 4.8.1); the embedded server, without any, has none. `system`:
+    whether one that stands on it has filters of its own, of input and output."""
+    names, there = [], []
+    for side, keys, own in zip(
+        ("input", "output"), (INPUT_GUARDRAILS, OUTPUT_GUARDRAILS), system, strict=True
+    ):
+        checked = any(settings.get(name) for name in keys)
+        names += [f"simulated {side} filter"] * checked + [f"the system's own {side} guardrail"] * own
+        there.append(checked or own)
+    return Guardrails(input_filter=there[0], output_filter=there[1], names=tuple(names))
 
 
 def as_measured(plan: Plan, facts: RunFacts) -> Plan:

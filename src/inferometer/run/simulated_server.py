@@ -68,7 +68,7 @@ def without_server(plan: Plan, engine: Chosen) -> Plan:
         update={
             "target": kept,
             "workload": plan.workload.model_copy(update=left_out),
-            "sut": Sut(),
+            "sut": Sut() if engine.system is None else Sut(boundary="compound"),
             "instrument": Instrument(keep_text=plan.instrument.keep_text),
             "server_metrics": ServerMetrics(enabled=False),
         }

@@ -20,7 +20,7 @@ from inferometer.server.engine.settings import changed
 from inferometer.server.engine_routes import ENGINES
 from inferometer.server.fixed_script import Beat
 from inferometer.server.options import Options
-from inferometer.server.presets import PRESETS
+from inferometer.server.presets import PRESETS, engine_of
 from inferometer.server.serve import serve
 from inferometer.server.systems.conflicts import conflicts
 from inferometer.server.systems.settings import SYSTEMS, divided, system_settings
@@ -172,7 +172,7 @@ def options(values: Values) -> Options:
     given = dict(values)
     asked = fault_specs.parse(given.pop("fault") or ())
     words, own = divided(given.pop("set"), given["system"])
-    engine = changed(PRESETS[given.pop("preset")], words)
+    engine = changed(engine_of(given.pop("preset"), given["system"]), words)
     given["system_settings"] = system_settings(own)
     given["spans"] = None if given["spans"] is None else Path(given["spans"])
     try:

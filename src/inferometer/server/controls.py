@@ -1,6 +1,7 @@
 """What can be changed while the server runs: `GET` and `PATCH /inferometer/state`.
 
-An engine says what it has through `Controls`; the rest answers 501. A change is checked as a whole before any of it is made.
+An engine says what it has through `Controls`, a compound system what tests switch; the rest answers 501. A change is checked as
+a whole before any of it is made.
 
 | field            | is                                                                                     |
 | ---------------- | -------------------------------------------------------------------------------------- |
@@ -25,12 +26,13 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from inferometer.server.engine.engine import Engine
-from inferometer.server.engine.settings import LARGEST, Guards
+from inferometer.server.engine.settings import GUARDRAILS, LARGEST, Guards
 from inferometer.server.fixed_script import Metronome
 from inferometer.server.http_reply import JsonObject
 from inferometer.server.model_loading import Residence
 from inferometer.server.openai import ApiError
 from inferometer.server.systems.compound import Compound
+from inferometer.server.systems.settings import guarded_by
 from inferometer.server.truth_log import TruthLog
 
 SETTINGS = ("max_batch", "prefill_budget", "kv_blocks", "prefix_cache", "guardrails")
@@ -100,6 +102,43 @@ class _OfEngine:
         self._engine.flush(max(now, self._engine.now))
 
 
+class _OfSystem:
+    """The controls of a compound system: what tests switch. Guardrails are its own and its engine's; tasks under way keep those
+    of its own that they began with."""
+
+    def __init__(self, system: Compound[Any]) -> None:
+        self._system = system
+        self._full, self._of_engine = system.settings, system.engine.settings
+        self._guards: Guards = any(system.settings.guards(system.name)) or system.engine.settings.guarded
+
+    def settings(self) -> dict[str, Setting]:
+        return {
+            "prefix_cache": self._system.engine.settings.prefix_caching,
+            "guardrails": self._guards,
+        }
+
+    def capacity(self) -> int | None:
+        return None  # a call that the engine cannot hold fails its task
+
+    def change(self, changes: dict[str, Setting], now: int, longest: int) -> None:
+        del longest  # the cache keeps its size
+        system, engine = self._system, self._system.engine
+        guards: Any = changes.get("guardrails", self._guards)
+        settings = system.settings
+        values: dict[str, Any] = {
+            "prefix_caching": changes.get("prefix_cache", engine.settings.prefix_caching)
+        }
+        if "guardrails" in changes:
+            settings, guarded = guarded_by(system.name, self._full, self._of_engine, guards)
+            values |= {name: getattr(guarded, name) for name in GUARDRAILS}
+        engine.change(dataclasses.replace(engine.settings, **values), max(now, engine.now))
+        system.change(settings)
+        self._guards = guards
+
+    def flush_cache(self, now: int) -> None:
+        self._system.engine.flush(max(now, self._system.engine.now))
+
+
 class _Fixed:
     """The controls of an engine that has none."""
 
@@ -120,6 +159,8 @@ def controls_of(engine: Engine[Any] | Metronome[Any] | Compound[Any] | Controls)
     """The controls of an engine: its own if it has them."""
     if isinstance(engine, Engine):
         return _OfEngine(engine)
+    if isinstance(engine, Compound):
+        return _OfSystem(engine)
     return engine if isinstance(engine, Controls) else _Fixed()
 
 

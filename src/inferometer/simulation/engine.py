@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inferometer.errors import PlanError, Problem
-from inferometer.server.engine.settings import Settings, changed
-from inferometer.server.presets import PRESETS
+from inferometer.server.engine.settings import Guards, Settings, changed
+from inferometer.server.presets import PRESETS, engine_of
 from inferometer.server.systems.conflicts import engine_conflicts
-from inferometer.server.systems.settings import SYSTEMS, divided, system_settings
+from inferometer.server.systems.settings import SYSTEMS, divided, guarded_by, system_settings
 from inferometer.simulation.systems import ChosenSystem
 
 DEFAULT_PRESET = "tiny-cpu"
@@ -23,6 +23,24 @@ class Chosen:
     settings: Settings
     system: ChosenSystem | None = None
 
+    @property
+    def guards(self) -> tuple[bool, bool]:
+        """Whether a system has guardrails of its own on, of input and output; those of an engine are settings."""
+        return (False, False) if self.system is None else self.system.settings.guards(self.system.name)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether any guardrail is on."""
+        return any(self.guards) or self.settings.guarded
+
+    def guarded_by(self, which: Guards) -> Chosen:
+        """The same with only these of all its guardrails on. Raises ValueError where it has none of them."""
+        if self.system is None:
+            values = self.settings.guarded_by(which)
+            return replace(self, settings=replace(self.settings, **values))  # type: ignore[arg-type]  # each of its field's type
+        own, engine = guarded_by(self.system.name, self.system.settings, self.settings, which)
+        return replace(self, settings=engine, system=replace(self.system, settings=own))
+
 
 def choose(preset: str | None = None, settings: Sequence[str] = (), system: str | None = None) -> Chosen:
     """The preset with the settings over it, and the system of this name with those that are its own. Raises PlanError with the
@@ -34,7 +52,7 @@ def choose(preset: str | None = None, settings: Sequence[str] = (), system: str 
     if name not in PRESETS:
         raise PlanError([Problem("--preset", f"there is no {name!r}; there are: {', '.join(PRESETS)}")])
     of_engine, own = divided(settings, system)
-    engine = changed(PRESETS[name], of_engine)
+    engine = changed(engine_of(name, system), of_engine)
     if system is None:
         return Chosen(name, engine)
     if problems := engine_conflicts(engine):

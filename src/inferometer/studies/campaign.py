@@ -238,7 +238,12 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
 def max_batch(requested: Campaign) -> int | None:
     """The largest batch of the reference engine, where that is what is tested."""
     own = requested.simulated or requested.plan.target.url is None
-    return choose(requested.engine.preset, requested.engine.settings).settings.max_batch if own else None
+    engine = requested.engine
+    if (
+        not own or engine.system is not None
+    ):  # what is in flight at a system is tasks, not requests of its engine
+        return None
+    return choose(engine.preset, engine.settings).settings.max_batch
 
 
 def write(tested: Tested, redacted: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ from inferometer.run.facts import filters_of
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.embedded import Embedded
-from inferometer.server.engine.settings import Guards, Settings
+from inferometer.server.engine.settings import Guards
 from inferometer.server.http_reply import PRODUCT
 from inferometer.simulation.engine import Chosen, choose
 from inferometer.studies.calm import CALM_MS, await_calm
@@ -64,8 +64,16 @@ IN_PATH, IN_QUERY = "/%:@!$&'()*+,;=~", "/%:@!$&'()*+,;=~?-._[]"
 """What stays as it is in a URL's path and query."""
 
 START = {"prefix_cache": "disabled", "guardrails": "baseline"}
-"""How the reference engine begins a campaign, and what it is brought back to after each test."""
+"""How the reference engine begins a campaign, and what it is brought back to after each test (usual_states)."""
 RUNNING = {"server": "started"}
+
+
+def usual_states(engine: Chosen) -> dict[str, str]:
+    """How a campaign finds what it starts itself. The guardrails of a system are a part of it, and on in every test but that of
+    their cost; those of an engine are switched on for that test alone."""
+    on = engine.system is not None and engine.guarded
+    return START | ({"guardrails": "full"} if on else {})
+
 
 Confirm = Callable[[str], None]
 """Shows a person what is to be done, and returns when it is done. Raises EOFError when there is nobody."""
@@ -96,14 +104,15 @@ class Virtual:
     simulated = True
 
     def __init__(self, engine: Chosen, ui: Ui) -> None:
-        self._full, self._engine, self._ui = engine.settings, engine, ui
+        self._full, self._engine, self._ui = engine, engine, ui
         self._cold = True
-        for what, state in START.items():
+        self._usual = usual_states(engine)
+        for what, state in self._usual.items():
             self.switch(what, state)
 
     def usual(self, what: str) -> str | None:
         """See Stand."""
-        return (START | RUNNING).get(what)
+        return (self._usual | RUNNING).get(what)
 
     def settle(self) -> None:
         """See Stand. Virtual time has no machine."""
@@ -113,7 +122,7 @@ class Virtual:
         engine = self._engine
         if not self._cold:
             warm = dataclasses.replace(engine.settings, preloaded=True, cold_steps=0)
-            engine = Chosen(engine.preset, warm)
+            engine = dataclasses.replace(engine, settings=warm)
         finding = simulate(plan, engine, out, self._ui)
         self._cold = False
         return finding
@@ -124,25 +133,34 @@ class Virtual:
             return (
                 self._start()
                 if state == "started"
-                else Switched("verified", "the simulated engine", "it is gone")
+                else Switched("verified", _simulated(self._engine), "it is gone")
             )
         if what == "prefix_cache":
-            changes: dict[str, Any] = {"prefix_caching": state != "disabled"}
+            settings = dataclasses.replace(self._engine.settings, prefix_caching=state != "disabled")
+            self._engine = dataclasses.replace(self._engine, settings=settings)
         elif what == "guardrails":
-            changes = _guards(self._full, state)
+            guarded = _guarded(self._full, state)
+            settings = dataclasses.replace(
+                guarded.settings, prefix_caching=self._engine.settings.prefix_caching
+            )
+            self._engine = dataclasses.replace(guarded, settings=settings)
         else:
-            raise CannotSwitch(f"a simulated engine has no {what} to be {state}")
-        self._engine = Chosen(self._engine.preset, dataclasses.replace(self._engine.settings, **changes))
-        return Switched("verified", "setting of the simulated engine")
+            raise CannotSwitch(f"{_simulated(self._engine)} has no {what} to be {state}")
+        return Switched("verified", f"setting of {_simulated(self._engine)}")
 
     def _start(self) -> Switched:
         self._cold = True
-        load_ns = self._full.load_ns if self._full.preloaded else 0
-        return Switched("verified", "the simulated engine", "its setting load", load_ns / NS_PER_S)
+        load_ns = self._full.settings.load_ns if self._full.settings.preloaded else 0
+        return Switched("verified", _simulated(self._engine), "its setting load", load_ns / NS_PER_S)
 
 
-def _guards(full: Settings, state: str) -> dict[str, float]:
-    """The guardrail settings of a configuration, of an engine whose production has all of `full`. Raises CannotSwitch."""
+def _simulated(engine: Chosen) -> str:
+    return "the simulated engine" if engine.system is None else "the simulated system"
+
+
+def _guarded(full: Chosen, state: str) -> Chosen:
+    """An engine, or a system on one, in a configuration of its guardrails; in production it has all of `full`. Raises
+    CannotSwitch."""
     try:
         return full.guarded_by(_GUARDS[state])
     except ValueError as why:
@@ -161,13 +179,15 @@ class Live:
         self._plan, self._switching, self._ui, self._confirm = plan, switching, ui, confirm
         self._log, self._starts_server = log, plan.target.url is None
         self._embedded: Embedded | None = None
-        self._states = dict(START)
         if self._starts_server:
             # Refuses what makes no engine, before a process is started.
-            self._full = choose(engine.preset, engine.settings).settings
+            self._full = choose(engine.preset, engine.settings, engine.system)
+            self._usual = usual_states(self._full)
+            self._states = dict(self._usual)
             words = (word for setting in engine.settings for word in ("--set", setting))
-            self._flags = ["--preset", engine.preset, *words]
-            self._loading = ["--load-at-start"] if self._full.preloaded else []
+            system = () if engine.system is None else ("--system", engine.system)
+            self._flags = ["--preset", engine.preset, *system, *words]
+            self._loading = ["--load-at-start"] if self._full.settings.preloaded else []
             self._embedded = Embedded(log, *self._flags)
             self._restate()
 
@@ -190,7 +210,7 @@ class Live:
     def usual(self, what: str) -> str | None:
         """See Stand. Of a server over the network, what its plan declares."""
         if self._starts_server:
-            return (START | RUNNING).get(what)
+            return (self._usual | RUNNING).get(what)
         sut = self._plan.sut
         if what == "server":
             return RUNNING[what] if self._switching.way(what, RUNNING[what]) else None
@@ -217,8 +237,9 @@ class Live:
 
     def _disclosing(self, plan: Plan) -> Plan:
         """The plan with the filters that the embedded engine has on, whatever it declared of them (draft 4.8.1)."""
-        on = dataclasses.asdict(self._full) | _guards(self._full, self._states["guardrails"])
-        sut = plan.sut.model_copy(update={"guardrails": filters_of(on)})
+        on = _guarded(self._full, self._states["guardrails"])
+        filters = filters_of(dataclasses.asdict(on.settings), on.guards)
+        sut = plan.sut.model_copy(update={"guardrails": filters})
         return plan.model_copy(update={"sut": sut})
 
     def switch(self, what: str, state: str) -> Switched:
@@ -287,7 +308,8 @@ class Live:
             raise CannotSwitch(
                 f"the reference engine does not switch {what} to {state}: {self._redactor().short(answer.text(), 300)}"
             )
-        self._states[what] = state
+        if self._starts_server:
+            self._states[what] = state
         shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
         return Switched("verified", "the reference engine, by /inferometer/state", f"it shows: {shown}")
 
@@ -413,7 +435,7 @@ def stand_of(campaign: Campaign, ui: Ui, log: Path, confirm: Confirm) -> Iterato
     """The stand that a campaign asks for. Raises PlanError."""
     engine = campaign.engine
     if campaign.simulated:
-        yield Virtual(choose(engine.preset, engine.settings), ui)
+        yield Virtual(choose(engine.preset, engine.settings, engine.system), ui)
         return
     with Live(campaign.plan, engine, campaign.switch, ui, log, confirm) as live:
         yield live

@@ -18,8 +18,11 @@ def state_cautions(campaign: Campaign) -> Iterator[str]:
     """Lines to be shown before the start. Raises PlanError for settings that make no engine."""
     if not campaign.simulated and campaign.plan.target.url is not None:
         return
-    values = dataclasses.asdict(choose(campaign.engine.preset, campaign.engine.settings).settings)
+    engine = campaign.engine
+    values = dataclasses.asdict(choose(engine.preset, engine.settings, engine.system).settings)
     for test, what, settings in OF_STATES:
+        if engine.system is not None and test == "guardrail":
+            continue  # they are a part of a system, in every test
         others = [name for name in campaign.names if name != test]
         asked = [
             word

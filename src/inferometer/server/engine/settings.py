@@ -190,15 +190,20 @@ def time_ns(text: str) -> float:
     return time
 
 
+def on_or_off(text: str) -> bool:
+    """A switch. Raises ValueError."""
+    if text.lower() not in _BOOLS:
+        raise ValueError("give on or off")
+    return _BOOLS[text.lower()]
+
+
 def _value(field: str, text: str) -> object:
     """A value as its field has it. Raises ValueError."""
     default = Settings.__dataclass_fields__[field].default
     if field.endswith("_ns"):
         return time_ns(text)
     if isinstance(default, bool):
-        if text.lower() not in _BOOLS:
-            raise ValueError("give on or off")
-        return _BOOLS[text.lower()]
+        return on_or_off(text)
     if isinstance(default, str):
         return text
     try:

@@ -80,6 +80,15 @@ class Compound(Generic[K]):
         self._timer = 0
         self._last_answer: str | None = None
 
+    @property
+    def settings(self) -> SystemSettings:
+        """Those of tasks that arrive from now on: one under way keeps those that it began with."""
+        return self._settings
+
+    def change(self, settings: SystemSettings) -> None:
+        """Take on other settings."""
+        self._settings = settings
+
     # What an engine says of itself; requests are calls of the model, but for `running`.
 
     @property

@@ -1,7 +1,7 @@
 """The two reference systems: an agent that plans, calls tools and answers; a pipeline that retrieves, ranks and answers.
 
     agent   planner -> calculator | search | clock, those that the question needs, together -> answer
-    rag     input guardrail -> retrieval -> rerank -> answer -> output guardrail
+    rag     input guardrail -> retrieval -> rerank -> answer -> output guardrail; either guardrail may be off
 
 No model decides: the plan follows from the question's words, so that what a task will do is known from its request.
 """
@@ -84,9 +84,10 @@ def rag(
 ) -> Script:
     """The retrieval pipeline."""
     del seconds  # there is no clock among its steps
-    yield (guardrail_step("input_guardrail", settings.guardrail_ns),)
-    if _FORBIDDEN.search(question.dialogue):
-        raise Refused(REFUSAL)
+    if settings.input_guardrail:
+        yield (guardrail_step("input_guardrail", settings.guardrail_ns),)
+        if _FORBIDDEN.search(question.dialogue):
+            raise Refused(REFUSAL)
     found = index.nearest(question.text, settings.passages * _CANDIDATES)
     idents = " ".join(ident for ident, _ in found)
     yield (Step(StepKind.RETRIEVAL, "passages", delay_ns=round(settings.retrieval_ns), result=idents),)
@@ -97,7 +98,8 @@ def rag(
     prompt = f"{_CITE}{context}\n{question.dialogue}"
     said = f"According to [{best[0][0]}]: {best[0][1]}"
     yield (Step(StepKind.LLM, "answer", prompt=prompt, output_tokens=question.max_tokens, answer=said),)
-    yield (guardrail_step("output_guardrail", settings.guardrail_ns),)
+    if settings.output_guardrail:
+        yield (guardrail_step("output_guardrail", settings.guardrail_ns),)
 
 
 SCRIPTS = {"agent": agent, "rag": rag}

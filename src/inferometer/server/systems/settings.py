@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
-from inferometer.server.engine.settings import check_range, time_ns
+from inferometer.server.engine.settings import Guards, Settings, check_range, on_or_off, time_ns
 
 SYSTEMS = ("agent", "rag")
+GUARDED = ("rag",)
+"""Systems that have guardrails among their steps."""
 FAULTS = ("step_fails", "drop_tool", "slow_tool", "wrong_answer", "false_usage")
 """Settings that are shares, 0 to 1: of steps, of tool calls, of tool calls, of tasks, of tasks."""
 
@@ -26,6 +28,8 @@ class SystemSettings:
     search_ns: float = 30_000_000
     clock_ns: float = 1_000_000
     guardrail_ns: float = 5_000_000
+    input_guardrail: bool = True
+    output_guardrail: bool = True
     retrieval_ns: float = 15_000_000
     rerank_ns: float = 10_000_000
     passages: int = 3
@@ -45,6 +49,34 @@ class SystemSettings:
         for name in FAULTS:
             if getattr(self, name) > 1:
                 raise ValueError(f"{name} must be at most 1")
+
+    def guards(self, system: str) -> tuple[bool, bool]:
+        """Whether a task of this system passes a guardrail on its way in, and on its way out."""
+        there = system in GUARDED
+        return there and self.input_guardrail, there and self.output_guardrail
+
+
+def guarded_by(
+    system: str, own: SystemSettings, engine: Settings, which: Guards
+) -> tuple[SystemSettings, Settings]:
+    """A system and its engine with only these of their guardrails on: both are inside the boundary of a compound system (draft
+    4.1.3). `own` and `engine`: with all that there are. Raises ValueError where neither has any of these."""
+    before, behind = own.guards(system)
+    there = {True: before or behind, False: True, "input": before, "output": behind}[which]
+    try:
+        values = engine.guarded_by(which)
+    except ValueError as why:
+        if not there:
+            kind = "" if which is True else f"{which} "
+            words = f"the {system} system was started without {kind}guardrails, and so was its engine"
+            raise ValueError(words) from why
+        values = engine.guarded_by(False)
+    switched = dataclasses.replace(
+        own,
+        input_guardrail=own.input_guardrail and which in (True, "input"),
+        output_guardrail=own.output_guardrail and which in (True, "output"),
+    )
+    return switched, dataclasses.replace(engine, **values)  # type: ignore[arg-type]  # each of its field's type
 
 
 _WHOLE = ("planner_tokens", "passages")
@@ -82,6 +114,8 @@ def _value(field: str, text: str) -> float:
     """Raises ValueError in words."""
     if field.endswith("_ns"):
         return time_ns(text)
+    if isinstance(SystemSettings.__dataclass_fields__[field].default, bool):
+        return on_or_off(text)
     try:
         return int(text) if field in _WHOLE else float(text)
     except ValueError:

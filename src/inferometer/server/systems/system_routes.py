@@ -5,8 +5,8 @@
 | `/v1/chat/completions`    | POST        | a task                                          |
 | `/inferometer/steps`      | GET, DELETE | the steps of tasks (step_log.py); forgets them  |
 
-The list of models, health, metrics, the tokenizer and the truth log are those of every server; nothing else is there, since a
-system has one interface.
+The list of models, health, metrics, the tokenizer, the truth log and the state are those of every server; nothing else is
+there, since a system has one interface. Of the state, guardrails and prefix cache can be changed (controls.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from inferometer.server.systems.step_log import StepLog
 from inferometer.server.systems.task import Trace, read_traceparent
 
 STEPS = "/inferometer/steps"
-_KEPT = ("/v1/models", "/health", "/metrics", "/tokenize", "/inferometer/truth", "/inferometer/truth/reset")
+_KEPT = (
+    "/v1/models", "/health", "/metrics", "/tokenize",
+    "/inferometer/state", "/inferometer/truth", "/inferometer/truth/reset",
+)  # fmt: skip
 
 
 def _trace(request: Request) -> Trace | None:
