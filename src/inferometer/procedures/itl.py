@@ -387,8 +387,13 @@ def _cdf(performed: Sequence[PerformedRun]) -> Figure:
 
 def _notes(performed: Sequence[PerformedRun]) -> tuple[Note, ...]:
     """How it was measured, and what of draft 5.4.2 was not met."""
-    methods = {one.outcome.summary.tokens.itl_method for one in performed}
-    notes = [Note("itl_method", {"method": method}) for method in sorted(methods, key=str)]
+    tokens = [one.outcome.summary.tokens for one in performed]
+    notes = [
+        Note("itl_method", {"method": method} if counted else {"method": method, "counted": False})
+        for method, counted in sorted(
+            {(one.itl_method, one.single_token_share is not None) for one in tokens}, key=str
+        )
+    ]
     for one in performed:
         shape, share = _shape(one), _percent(one)
         answers, gaps = _answers(one) or 0, _stat(one, "itl_ms", "n") or 0

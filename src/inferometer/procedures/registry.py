@@ -25,6 +25,7 @@ from inferometer.procedures.results import Results
 from inferometer.procedures.same_load import held_together
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Performed, Steps
+from inferometer.procedures.task_results import with_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def _procedure(module: ModuleType) -> Procedure:
         module.NAME,
         module.SECTION,
         checked_at_end(module.steps),
-        held_together(module.results),
+        with_tasks(held_together(module.results)),
         getattr(module, "planned", _as_it_is),
         getattr(module, "BY_REQUEST", False),
     )

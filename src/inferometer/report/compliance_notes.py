@@ -197,6 +197,7 @@ INSTRUMENT: Mapping[str, Words] = {
     "protocol": "protocol: {protocol}",
     "no_token_events": "no event carried tokens",
     "single_token_events": "{share:%} of the events carry one token",
+    "chunks_of_a_compound": "an event may carry several tokens: how many is not known at the boundary of a compound system",
     "no_itl_method": "no ITL method is declared ({method})",
     "itl_method": "ITL method: {method}",
     "server_timestamps": "ITL by the server's stamps stands beside the client's",

@@ -129,16 +129,19 @@ def protocol(evidence: Evidence) -> Ruling | None:
 
 
 def chunks(evidence: Evidence) -> Ruling | None:
-    """Draft 4.6.2: how many events carry one token alone."""
+    """Draft 4.6.2: how many events carry one token alone. That is not known at the boundary of a compound system, whose gaps
+    are reported as times between chunks that may carry several."""
 
     def problem(run: MeasuredRun) -> Note | None:
-        return note("no_token_events") if run.summary.tokens.single_token_share is None else None
+        tokens = run.summary.tokens
+        known = tokens.single_token_share is not None or (tokens.system is not None and tokens.events)
+        return None if known else note("no_token_events")
 
-    return each_run(
-        evidence.runs,
-        problem,
-        lambda run: note("single_token_events", share=run.summary.tokens.single_token_share),
-    )
+    def reported(run: MeasuredRun) -> Note:
+        share = run.summary.tokens.single_token_share
+        return note("chunks_of_a_compound") if share is None else note("single_token_events", share=share)
+
+    return each_run(evidence.runs, problem, reported)
 
 
 def itl_method(evidence: Evidence) -> Ruling | None:

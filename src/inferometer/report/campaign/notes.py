@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from inferometer.documents.note import Note, WordedNote
 from inferometer.report.campaign.state_notes import COLD_START, GUARDRAIL, PREFIX_CACHE, REPEATED
 from inferometer.report.campaign.step_notes import PER_SECOND, STEPS
+from inferometer.report.campaign.task_notes import TASKS
 from inferometer.report.fact_words import Words, called
 
 
@@ -76,8 +77,10 @@ def _no_gaps(levels: Sequence[str], least: int) -> str:
     )
 
 
-def _itl_method(method: str | None) -> str:
+def _itl_method(method: str | None, counted: bool = True) -> str:
     words = ITL_METHODS.get(method or "", "none: nothing was streamed")
+    if method == "chunk" and not counted:
+        words = "chunk timing: how many tokens an event carries is not known, so gaps are times between chunks, and no ITL"
     return f"Measurement method (draft 4.6.3): {words}."
 
 
@@ -528,6 +531,6 @@ LONG_CONTEXT: dict[str, Words] = {
 
 WORDS: dict[str, Words] = (
     STEPS | SEARCHES | TTFT | THROUGHPUT | TRADEOFF | ITL | CAPACITY | FAIRNESS | PREFIX_CACHE | MEMORY_PRESSURE
-    | LONG_CONTEXT | GUARDRAIL | COLD_START | REPEATED
+    | LONG_CONTEXT | GUARDRAIL | COLD_START | REPEATED | TASKS
 )  # fmt: skip
 """By code. A test holds them to the codes that procedures have."""

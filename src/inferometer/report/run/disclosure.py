@@ -15,6 +15,7 @@ from inferometer.documents.summary import (
     PromptLengths,
     RequestCounts,
     Summary,
+    TokenAccount,
     TokenizerAccount,
     WarmUp,
     WarmUpProbes,
@@ -279,8 +280,7 @@ def _counted(summary: Summary) -> list[Row]:
         *_of_system(summary),
         (
             "Chunking",
-            f"{share(tokens.single_token_share)} of {figure(tokens.events)} events carry one token; "
-            f"mean {figure(tokens.tokens_per_event)} tokens an event; {_chunk_tokens(tokens.chunk_tokens)}",
+            f"{_single(tokens)}; mean {figure(tokens.tokens_per_event)} tokens an event; {_chunk_tokens(tokens.chunk_tokens)}",
         ),
         ("ITL option", ITL_METHODS.get(tokens.itl_method or "", text(tokens.itl_method)) + _beside(summary)),
         ("Gaps between tokens", _gaps(summary.itl_shape)),
@@ -290,6 +290,12 @@ def _counted(summary: Summary) -> list[Row]:
 def _of_system(summary: Summary) -> list[Row]:
     said = system_tokens.line(summary)
     return [] if said is None else [("Tokens by the system's usage", said)]
+
+
+def _single(tokens: TokenAccount) -> str:
+    if tokens.single_token_share is None:
+        return f"how many of {figure(tokens.events)} events carry one token is not known"
+    return f"{share(tokens.single_token_share)} of {figure(tokens.events)} events carry one token"
 
 
 def _beside(summary: Summary) -> str:
