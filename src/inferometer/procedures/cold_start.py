@@ -8,7 +8,7 @@ The draft names both figures and defines neither. Here:
 A start is: the server stopped, started, one request, one more. Nothing is generated before the first request, neither warm-up
 nor a look at what the server takes. The second is of the same length: what it takes less is what the start cost. Each start has
 a request of its own, for latency depends on the prompt: the medians are of the workload, and so are their intervals
-(measure/median_interval.py).
+(measure/median_interval.py). Rows of a file of prompts or tasks are drawn for it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.measure.median_interval import median_interval
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import RowsWorkload
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, without_warm_up
 from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run, runs
@@ -89,8 +90,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
 
 
 def _drawn(plan: Plan, number: int) -> Plan:
-    """The plan with another request for each start; the first start has the plan's own."""
-    return reseeded(plan, SEEDS * (number - 1))
+    """The plan with another request for each start; the first start has the plan's own. Rows of a file are drawn: in the file's
+    order each start would have the first."""
+    drawn = reseeded(plan, SEEDS * (number - 1))
+    if isinstance(plan.workload, RowsWorkload) and plan.workload.order == "file":
+        return variant(drawn, workload={"order": "shuffled"})
+    return drawn
 
 
 def _once(plan: Plan) -> Plan:

@@ -28,6 +28,7 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, 
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import RowsWorkload
 from inferometer.procedures import filters_shown, guarded_maximum, repeated
 from inferometer.procedures.arrivals import Arrivals, arrivals_in
 from inferometer.procedures.collapse import base_collapse, base_notes, unsure_loads
@@ -413,7 +414,7 @@ def _notes(
         yield Note("planned_workload", {"workload": str(asked.workload.name)})
     else:
         yield Note("recommended_conversation")
-    yield Note("benign_content")
+    yield Note("content_of_the_file" if isinstance(asked.workload, RowsWorkload) else "benign_content")
     for name, why in refused.items():
         yield Note("configuration_not_measured", {"configuration": LABELS[name], "why": why}, capacity=True)
     stopped = {

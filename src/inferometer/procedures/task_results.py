@@ -80,9 +80,7 @@ def _row(one: PerformedRun, account: TasksAccount) -> tuple[Cell, ...]:
     return (
         one.step.part,
         at.configuration or ("" if at.start is None else f"start {at.start}"),
-        at.percent,
-        at.rate,
-        at.concurrency,
+        *("" if value is None else value for value in (at.percent, at.rate, at.concurrency)),
         every.ended,
         every.completed,
         every.succeeded,

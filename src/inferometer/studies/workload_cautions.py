@@ -7,6 +7,7 @@
 | `prefix-cache` | another whose requests share nothing                        | said: Code Completion takes its place      |
 | `fairness`     | any, as one of all tests                                    | said: it offers classes of its own         |
 | `fairness`     | any, where it was named                                     | refused by plan/campaign.py                |
+| `itl`          | no answer as long as it counts                              | refused: it would give no figure           |
 | all            | a workload file                                             | said: all runs send the same requests      |
 """
 
@@ -17,8 +18,10 @@ from pathlib import Path
 
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.campaign import Campaign, chooses_workload
+from inferometer.plan.lengths import Distribution
+from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
-from inferometer.plan.workload import AnyRows
+from inferometer.plan.workload import AnyRows, LengthsWorkload, MixtureWorkload, StandardWorkload
 from inferometer.workload import prompt_file_requests, workload_file
 from inferometer.workload.sources import rows_of
 
@@ -34,8 +37,41 @@ def workload_cautions(campaign: Campaign) -> Iterator[str]:
         )
     if "prefix-cache" in campaign.names:
         yield from _of_prefix_cache(campaign.plan)
+    if "itl" in campaign.names:
+        _check_answers(campaign)
     if "fairness" in campaign.names and chooses_workload(campaign.plan):
         yield "fairness: offers classes of its own (fairness.classes), not the workload that was chosen"
+
+
+def _check_answers(campaign: Campaign) -> None:
+    """Refuse answers of which none is long enough for gaps that count (draft 5.4.2), as far as the plan knows them. Raises
+    PlanError."""
+    longest = _longest_answer(campaign.plan, campaign.tests.itl.output_tokens)
+    if longest is not None and longest < LEAST_OUTPUT:
+        message = (
+            f"its gaps are of answers of at least {LEAST_OUTPUT} tokens (draft 5.4.2), and the longest that is asked for has "
+            f"{longest}: ask for longer ones (output_tokens of the workload, or of the file's rows), or leave itl out"
+        )
+        raise PlanError([Problem("itl", message)])
+
+
+def _longest_answer(plan: Plan, instead: Distribution | None) -> int | None:
+    """The most tokens that an answer is asked to have; None: not known before the start. `instead`: of the workload's lengths;
+    rows of a file that name their own keep it."""
+    workload = plan.workload
+    if workload.file is not None:
+        return None
+    if isinstance(workload, AnyRows):
+        answering = workload.model_copy(update={"output_tokens": instead or workload.output_tokens})
+        file, default = rows_of(plan, answering), answering.output_tokens
+        lengths = {row.output_tokens for row in file.rows(range(len(file)))}
+        named = [length for length in lengths if length is not None]
+        return max([*named, *([default.most()] if default is not None and None in lengths else [])])
+    if isinstance(workload, MixtureWorkload):
+        return max((instead or one.output_tokens).most() for one in workload.classes)
+    if isinstance(workload, StandardWorkload | LengthsWorkload):
+        return (instead or workload.output_tokens).most()
+    return None
 
 
 def _of_prefix_cache(plan: Plan) -> Iterator[str]:

@@ -125,8 +125,12 @@ GUARDRAIL: dict[str, Words] = {
     "benign_content": (
         "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
     ),
+    "content_of_the_file": (
+        "Content is the file's: whether a filter is to stop any of it is not known here. Draft 5.10 wants content that is let "
+        "pass; what was refused is counted, and in no overhead."
+    ),
     "benign_requests_refused": (
-        "{configuration}: {requests} benign requests were refused at a level; refused requests are no samples of latency, "
+        "{configuration}: {requests} requests were refused at a level; refused requests are no samples of latency, "
         "and overheads are of the requests that were answered with and without the filters."
     ),
 }
