@@ -208,6 +208,8 @@ def workload(setup: Setup) -> Plan:
 def _plan(setup: Setup, configuration: str) -> Plan:
     prompts, answers = FILTERS[configuration]
     declared = setup.plan.sut.guardrails.model_dump() | {"input_filter": prompts, "output_filter": answers}
+    if not (prompts or answers):
+        declared["names"] = []  # what is off filters nothing
     return variant(workload(setup), sut={"guardrails": declared})
 
 
