@@ -179,7 +179,7 @@ def _impossible(whole: Campaign) -> Iterator[Problem]:
             flag if whole.engine.system is None else "--system",
             "is about the reference engine, and --url names another server: omit one",
         )
-    if whole.engine.system is not None and whole.plan.sut.boundary != COMPOUND:
+    if whole.engine.system is not None and whole.plan.sut.boundary not in (None, COMPOUND):
         yield Problem(
             "--system",
             f"is a system of several steps, whose boundary is {COMPOUND}: declare that one, or none",

@@ -11,10 +11,18 @@ from inferometer.simulation.engine import choose
 
 
 def with_system_declared(campaign: Campaign) -> Campaign:
-    """The campaign with the guardrails that its system has in every test but that of their cost, so that no figure of the
-    system without them is taken for one with them. Raises PlanError for settings that make no system."""
+    """The campaign with the name of its system, where none was declared, and with the guardrails that the system has in every
+    test but that of their cost, so that no figure of the system without them is taken for one with them. Raises PlanError for
+    settings that make no system."""
     engine = campaign.engine
     chosen = choose(engine.preset, engine.settings, engine.system)
     filters = filters_of(dataclasses.asdict(chosen.settings), chosen.guards)
-    plan = variant(campaign.plan, sut={"guardrails": filters.model_dump()})
+    software = (
+        f"Inferometer's reference system {engine.system} on its reference engine, preset {engine.preset}"
+    )
+    declared = {
+        "guardrails": filters.model_dump(),
+        "software": campaign.plan.sut.software or software,
+    }
+    plan = variant(campaign.plan, sut=declared)
     return campaign.model_copy(update={"plan": plan})
