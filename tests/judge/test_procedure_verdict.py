@@ -183,12 +183,13 @@ def test_a_maximum_that_another_test_exceeded_is_none() -> None:
         {"throughput.ci95.output_tok_s": (1000.0, 1400.0)},
         {"state": {"prefix_cache": "enabled"}},
         {"state": {"guardrails": "full"}},
+        {"sut.guardrails.output_filter": True},
     ],
 )
 def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum(
     changes: dict[str, Any],
 ) -> None:
-    """Nor does a system whose cache saves it the prompts."""
+    """Nor does a system whose cache saves it the prompts, or one that discloses other filters."""
     assert not [*of_maximum(*_campaign(1200.0, 1000.0, **changes))]
 
 

@@ -37,6 +37,14 @@ def test_the_share_is_of_a_batch_that_is_declared_or_known(
     assert (found.value, found.note and found.note.code) == (share, code)
 
 
+def test_tasks_at_a_compound_system_are_no_batch() -> None:
+    """Whatever was declared: its batches are inside its boundary (draft 4.1.3)."""
+    plan = Plan.model_validate({"sut": {"boundary": "compound"}})
+    setup = Setup(plan, Tests.model_validate({"throughput": {"max_batch": 32}}))
+    found = batch_utilisation(setup, summary(server=replace(sample_runs.server_metrics(), running=RUNNING)))
+    assert (found.value, found.note and found.note.code) == (None, "batches_inside_a_compound")
+
+
 def test_without_a_run_or_its_metrics_there_is_no_share() -> None:
     """Nothing was scraped, or nothing was sustained."""
     setup = Setup(Plan(), Tests(), max_batch=8)

@@ -57,7 +57,8 @@ OF_SINGLE_REQUESTS = {"cold-start"}
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
-"""A run in another state than these is of another system than the one whose maximum was measured."""
+"""A run in another state than these is of another system than the one whose maximum was measured; so is one that discloses
+other filters than that had, as the baseline of a system which usually has some."""
 MAXIMUM, MAXIMUM_VALUE, RATE_VALUE = "throughput", "max_output_tok_s", "max_request_s"
 HELD = 0.9
 """Draft 5.2.3.1: the share of requests that a sustained load completes. A maximum was offered as much of itself."""
@@ -250,13 +251,15 @@ def of_maximum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summa
     mine = next((one for one in tests if one.test == MAXIMUM and one.runs), None)
     if mine is None:
         return
-    asked = _asked(summaries[mine.runs[0].run].plan)
+    first = summaries[mine.runs[0].run]
+    asked, filters = _asked(first.plan), _filters(first)
     others = [
         (test, run.run, summaries[run.run])
         for test in tests
         if test is not mine
         for run in test.runs
         if all(USUAL_STATES.get(name) == state for name, state in run.state.items())
+        and _filters(summaries[run.run]) == filters
         and _asked(summaries[run.run].plan) == asked
     ]
     yield from _exceeded(mine, others)
@@ -340,6 +343,12 @@ def _least(summary: Summary) -> float:
     """The lower end of a run's output tokens a second; the value where it has no interval."""
     ends = summary.throughput.ci95.output_tok_s
     return (summary.throughput.output_tok_s or 0.0) if ends is None else ends[0]
+
+
+def _filters(summary: Summary) -> tuple[bool, bool]:
+    """Whether the run disclosed filters of input and of output."""
+    rails = summary.sut.guardrails
+    return bool(rails.input_filter), bool(rails.output_filter)
 
 
 def _asked(plan: Plan) -> dict[str, object]:

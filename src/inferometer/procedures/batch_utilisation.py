@@ -3,7 +3,7 @@
     mean of the running-requests gauge, from the first measured request to the last / largest batch
 
 The largest batch is declared (`throughput.max_batch`, such as vLLM's `max_num_seqs`) or the reference engine's own setting: no
-engine exposes it. A gauge above it is a wrong declaration, and no share comes of it.
+engine exposes it. A gauge above it is a wrong declaration, and no share comes of it. What runs at a compound system is tasks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from inferometer.procedures.setup import Setup
 
 def batch_utilisation(setup: Setup, summary: Summary | None) -> Value:
     """The share in use during a run, in per cent; None with the reason where it is not known."""
+    if setup.plan.compound:
+        note = Note("batches_inside_a_compound")
+        return Value("batch_utilisation", "Batch utilisation", None, "%", None, note, capacity=True)
     share, note = _share(setup.tests.throughput.max_batch or setup.max_batch, summary)
     return Value("batch_utilisation", "Batch utilisation", share, "%", None, note, capacity=True)
 

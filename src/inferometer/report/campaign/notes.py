@@ -333,6 +333,7 @@ THROUGHPUT: dict[str, Words] = {
     "objectives_apart": "The first rows hold no latency objective; the last two do.",
     "no_objective_held": "The plan has no latency objective: the last two rows hold the draft's own ten-times rule.",
     "cached_and_not_prefilled": "they are counted as input and were not prefilled",
+    "batches_inside_a_compound": "the batches of its engine are inside the boundary of a compound system",
     "batch_size_unknown": "no engine says how large a batch it allows: declare it with `throughput.max_batch`",
     "running_not_scraped": "the engine's metrics show no running requests",
     "running_of_batch": "{running:.4g} running requests on average, of a batch of {max_batch}",
