@@ -183,7 +183,7 @@ def test_a_maximum_that_another_test_exceeded_is_none() -> None:
         {"throughput.ci95.output_tok_s": (1000.0, 1400.0)},
         {"state": {"prefix_cache": "enabled"}},
         {"state": {"guardrails": "full"}},
-        {"sut.guardrails.output_filter": True},
+        {"sut.guardrails.output_filter": False},
     ],
 )
 def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum(

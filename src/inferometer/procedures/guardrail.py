@@ -416,7 +416,7 @@ def _notes(
         yield Note("planned_workload", {"workload": str(asked.workload.name)})
     else:
         yield Note("recommended_conversation")
-    yield Note("content_of_the_file" if isinstance(asked.workload, RowsWorkload) else "benign_content")
+    yield Note("content_of_the_file") if isinstance(asked.workload, RowsWorkload) else Note("benign_content")
     for name, why in refused.items():
         yield Note("configuration_not_measured", {"configuration": LABELS[name], "why": why}, capacity=True)
     stopped = {
