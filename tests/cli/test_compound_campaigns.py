@@ -18,7 +18,7 @@ def tasks(tmp_path: Path) -> str:
 
 def written(folder: Path, tokens: int) -> str:
     path = folder / f"tasks-{tokens}.jsonl"
-    rows = [
+    rows: list[dict[str, object]] = [
         {"task": "law", "input": "Explain Little's law.", "criterion": {"regex": "littles-law"}},
         {"task": "median", "input": "Explain the median."},
     ]

@@ -160,8 +160,18 @@ def summaries(campaign: Campaign) -> dict[str, list[Row]]:
             ("Max throughput", "max_throughput_tok_s", "tok/s"),
             ("Throughput at P99 TTFT < 500 ms", "throughput_at_p99_ttft_500ms_tok_s", "tok/s"),
         ),
-        "Success": [*counted, *verdicts],
+        "Success": [*counted, *_tasks(campaign), *verdicts],
     }
+
+
+def _tasks(campaign: Campaign) -> list[Row]:
+    """How many tasks of a compound system succeeded (draft 4.1.3), by test."""
+    return [
+        (f"{overview.title(test)}, tasks", clean(note.message))
+        for test in overview.in_order(campaign)
+        for note in test.notes
+        if note.code == "tasks_succeeded"
+    ]
 
 
 def detail(test: ProcedureDocument) -> Detail:
