@@ -68,7 +68,7 @@ def _table(made: Sequence[tuple[PerformedRun, TasksAccount]]) -> Table:
         Column("success", "Success", "%"),
         Column("low", "95 % from", "%"),
         Column("high", "to", "%"),
-        Column("latency_p50", "Latency of successes P50", "ms"),
+        Column("latency_p50", "Latency of successes P50", "ms", capacity=True),
     )
     rows = tuple(_row(one, account) for one, account in made)
     return Table(NAME, "Tasks by run", "4.1.3", columns, rows)
