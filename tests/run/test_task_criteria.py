@@ -296,6 +296,26 @@ def test_a_judge_that_talks_nonsense_decides_nothing(reply: Reply) -> None:
         assert held(judge(url), "x").passed is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "passed"),
+    [
+        ("PASS", True), ("FAIL", False), ("Not FAIL, hence PASS", None), ("hard to say", None),
+        ("Say PASS or FAIL and nothing else. PASS", None),
+    ],
+)  # fmt: skip
+def test_a_judge_with_two_verdicts_has_to_give_one(reply: str, passed: bool | None) -> None:
+    """Law: where the file names both patterns, both and neither decide nothing; nor does a reply that repeats the prompt."""
+    with serving(saying(reply)) as (url, _):
+        criterion = judge(url)
+        criterion["judge"] |= {
+            "prompt": "Say PASS or FAIL and nothing else. {answer}", "pass": "PASS", "fail": "FAIL",
+        }  # fmt: skip
+        assert held(criterion, "x").passed is passed
+        del criterion["judge"]["fail"]
+        alone = {"Not FAIL, hence PASS": True, "hard to say": False}
+        assert held(criterion, "x").passed is alone.get(reply, passed)
+
+
 def test_a_judge_that_hangs_decides_nothing() -> None:
     gone = threading.Event()
     with serving(lambda _: (200, b"x" * gone.wait(20))) as (url, _):

@@ -44,6 +44,9 @@ LARGEST_REPLY = 1 << 20
 LARGEST_QUESTION = 16 << 20
 """Characters of what a judge is asked: a prompt may name an answer many times over."""
 JUDGE_TOKENS = 512
+LEAST_REPEATED = 20
+"""Characters of its prompt that a judge does not say by chance."""
+_PLACES = re.compile(r"\{input\}|\{answer\}")
 JUDGE_KEY = "INFEROMETER_JUDGE_KEY"
 """The environment variable whose key a judge is shown. A file of tasks cannot name another."""
 _NUMBER = re.compile(
@@ -130,7 +133,23 @@ class Criteria:
             return Decision(None, redact.short(f"the judge's address: {cause}", 200))
         if isinstance(said, Decision):
             return said
-        return self._process.decide({"regex": judge.pass_, "text": said}, PATTERN_S)
+        return self._verdict(judge, said)
+
+    def _verdict(self, judge: Judge, said: str) -> Decision:
+        """What a judge's reply comes to. One that repeats the words before or behind the answer holds the verdicts that these
+        name."""
+        if any(
+            len(part) >= LEAST_REPEATED and part in said
+            for part in map(str.strip, _PLACES.split(judge.prompt))
+        ):
+            return Decision(None, "the judge repeated its prompt")
+        passes = self._process.decide({"regex": judge.pass_, "text": said}, PATTERN_S)
+        if judge.fail is None or passes.passed is None:
+            return passes
+        fails = self._process.decide({"regex": judge.fail, "text": said}, PATTERN_S)
+        if fails.passed is None or fails.passed is not passes.passed:
+            return fails if fails.passed is None else passes
+        return Decision(None, f"the judge gave {'both verdicts' if passes.passed else 'no verdict'}")
 
     def _reply(
         self, judge: Judge, key: str | None, given: str, answer: str, timeout_s: float
@@ -145,7 +164,7 @@ class Criteria:
             lines["Authorization"] = f"Bearer {key}"
         tls = functools.partial(context, True, None) if place.scheme == "https" else None
         # At once: an answer may hold "{input}".
-        prompt = re.sub(r"\{input\}|\{answer\}", lambda found: parts[found[0]], judge.prompt)
+        prompt = _PLACES.sub(lambda found: parts[found[0]], judge.prompt)
         body = {
             "model": judge.model,
             "messages": [{"role": "user", "content": prompt}],

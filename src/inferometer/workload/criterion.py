@@ -52,7 +52,8 @@ class Judge(Line):
     """A model that says whether an answer passes, over OpenAI's chat interface.
 
     `url`: of the completions themselves, `http://host/v1/chat/completions`. In `prompt`, `{input}` and `{answer}` stand for the
-    task and what was answered. `pass`: the pattern that its own answer must hold.
+    task and what was answered. `pass`: the pattern that its own answer must hold. `fail`: the pattern of the other verdict:
+    with it, a reply that holds both or neither decides nothing.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -61,6 +62,7 @@ class Judge(Line):
     model: _Word
     prompt: Annotated[str, Field(min_length=1, max_length=100_000)]
     pass_: Annotated[str, Field(alias="pass", max_length=LONGEST_PATTERN)]
+    fail: Annotated[str, Field(max_length=LONGEST_PATTERN)] | None = None
 
     @field_validator("url")
     @classmethod
@@ -82,9 +84,9 @@ class Judge(Line):
             raise ValueError("needs its path in ASCII: write other characters as %XX")
         return url
 
-    @field_validator("pass_")
+    @field_validator("pass_", "fail")
     @classmethod
-    def _compiles(cls, text: str) -> str | None:
+    def _compiles(cls, text: str | None) -> str | None:
         return _pattern(text)
 
     @field_validator("prompt")
