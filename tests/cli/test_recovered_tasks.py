@@ -132,9 +132,27 @@ def test_judging_anew_leaves_no_answer_out(tmp_path: Path) -> None:
         tasks.TaskRow(row["index"], row["cycle"], row["task"], row["criterion"], tasks.UNJUDGED, "judging was interrupted")
         for row in before.to_pylist()
     ]  # fmt: skip
-    tasks.write(folder.tasks, cut)
+    tasks.write(folder.tasks, cut, folder.path.name)
     finish("recover", str(folder.path), "--tasks", file)
     assert tasks.read(folder.tasks).equals(before)
+
+
+def test_results_of_another_run_and_two_of_one_request_are_refused(tmp_path: Path) -> None:
+    """Law: results count for the run whose id they have, whatever the folder is called; each request has one."""
+    file = written(tmp_path / "tasks.jsonl", ROWS)
+    flags: dict[str, object] = {"--tasks": file, "--rate": "20", "--requests": "6", "--warmup": "0"}
+    one, other = (RunFolder(simulated(tmp_path / at, flags, system="rag").folder) for at in ("a", "b"))
+    rows = [tasks.TaskRow(n, 0, "law", "regex", tasks.PASSED) for n in range(6)]
+    moved = RunFolder(one.path.rename(tmp_path / "moved"))
+    summary = json.loads((moved.path / "summary.json").read_text())
+    finish("recover", str(moved.path), "--tasks", file)
+    assert json.loads((moved.path / "summary.json").read_text())["tasks"] == summary["tasks"]
+    tasks.write(other.tasks, rows, "20260101T000000Z-other")
+    code, _, stderr = finish("report", str(other.path))
+    assert (code, "tasks.arrow: of another run than" in told(stderr)) == (2, True)
+    tasks.write(other.tasks, [*rows, rows[0]], other.path.name)
+    code, _, stderr = finish("report", str(other.path))
+    assert (code, "it has two results of one request" in told(stderr)) == (2, True)
 
 
 @pytest.mark.parametrize(

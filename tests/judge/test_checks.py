@@ -62,7 +62,7 @@ CODES = {
     "round_trip",
     "host_clocks",
     "host_lateness",
-    *("session_steps", "session_gaps", "session_context", "session_ends", "session_cache"),
+    *("session_steps", "session_gaps", "session_context", "session_ends", "session_cache", "task_results"),
     *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
 }
 

@@ -17,7 +17,7 @@ WORST = {
     "arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed answered_as "
     "session_steps session_gaps session_context session_cache",
-    "unsure": "session_context session_ends session_cache "
+    "unsure": "session_context session_ends session_cache task_results "
     "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
     "stationary drift calibration first_wave filling clock_step answered_as",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from inferometer.errors import RecordError
+from inferometer.journal.schema import of_run
 from inferometer.journal.versions import read_whole
 from inferometer.whole_file import replacing
 
@@ -117,8 +118,8 @@ class TaskRow:
     steps: TaskSteps | None = None
 
 
-def write(path: Path, rows: Sequence[TaskRow]) -> None:
-    """Write all rows, so that a reader sees the old file or the new one."""
+def write(path: Path, rows: Sequence[TaskRow], run: str) -> None:
+    """Write all rows of the run with this id, so that a reader sees the old file or the new one."""
     columns: dict[str, list[object]] = {
         name: [getattr(row, name) for row in rows]
         for name in TASKS.names[: TASKS.get_field_index("steps_from")]
@@ -138,8 +139,9 @@ def write(path: Path, rows: Sequence[TaskRow]) -> None:
     table = pa.table(
         {name: pa.array(columns[name], TASKS.field(name).type) for name in TASKS.names}, schema=TASKS
     )
-    with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, TASKS) as writer:
-        writer.write_table(table)
+    schema = of_run(TASKS, run)
+    with replacing(path) as part, pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        writer.write_table(table.cast(schema))
 
 
 def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
@@ -159,10 +161,13 @@ def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
     }
 
 
-def read(path: Path) -> pa.Table:
-    """All rows. Raises RecordError for what is no such file, or of another version."""
-    table = read_whole(path, TASKS, "the judged tasks of a run")
+def read(path: Path, run: str | None = None) -> pa.Table:
+    """All rows. `run`: the id of the run that they should be of. Raises RecordError for what is no such file, of another
+    version or run, or has two results of one request."""
+    table = read_whole(path, TASKS, "the judged tasks of a run", run)
     unknown = set(table.column("state").to_pylist()) - set(STATES)
     if unknown or set(table.column("steps_from").to_pylist()) - {None, SPANS, USAGE}:
         raise RecordError(f"{path.name}: damaged (states or sources that no version has)")
+    if table.group_by(["index", "cycle"]).aggregate([]).num_rows < len(table):
+        raise RecordError(f"{path.name}: damaged (it has two results of one request)")
     return table

@@ -10,7 +10,7 @@ import pyarrow as pa
 from inferometer.errors import RecordError, file_error
 from inferometer.foreign_tables.arrow import check_arrow
 from inferometer.foreign_tables.limits import TooLarge
-from inferometer.journal.schema import READ
+from inferometer.journal.schema import READ, RUN
 from inferometer.whole_file import check_regular
 
 _OF_FEW_BYTES = (
@@ -60,19 +60,23 @@ def check_filled(columns: Iterable[tuple[pa.Field, pa.Array | pa.ChunkedArray]],
             raise RecordError(f"{path.name}: damaged ({column.null_count} rows without {field.name})")
 
 
-def read_whole(path: Path, schema: pa.Schema, what: str) -> pa.Table:
-    """All rows of an Arrow file that has one version only. `what` is in it: the steps of a run. Raises RecordError."""
+def read_whole(path: Path, schema: pa.Schema, what: str, run: str | None = None) -> pa.Table:
+    """All rows of an Arrow file that has one version only. `what` is in it: the steps of a run. `run`: the id of that run,
+    which the file may state (journal/schema.py, of_run). Raises RecordError, also for a file of another run."""
     try:
         check_regular(path)
         check_unpacked(path)
         with pa.OSFile(str(path)) as source:
             reader = pa.ipc.open_file(source)
-            if reader.schema != schema or reader.schema.metadata != schema.metadata:
-                raise RecordError(
-                    f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
-                )
+            stated = dict(reader.schema.metadata or {})
+            of = stated.pop(RUN, None)
+            if reader.schema != schema or stated != schema.metadata:
+                raise RecordError(f"{path.name}: of a version this program does not read: {stated}")
+            if None not in (run, of) and of != run.encode():
+                raise RecordError(f"{path.name}: of another run than {run}")
             table = reader.read_all()
         table.validate(full=True)
+        table = table.replace_schema_metadata(schema.metadata)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
         raise file_error(f"{path.name}: not {what} ({cause})", cause) from cause
     check_filled(zip(schema, table.columns, strict=True), path)

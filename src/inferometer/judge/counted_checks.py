@@ -51,6 +51,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "users_held": "a note at most",
     "own_cpu": "a note at most",
     "round_trip": "a note at most",
+    "task_results": "no test is headlined by the success of tasks",
     "workload_lengths": "a note at most",
     "server_queue": "a note at most",
     "samples_p99": "a headline that is a P99 of too few samples has its own reason",

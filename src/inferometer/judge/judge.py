@@ -32,10 +32,12 @@ from inferometer.judge.session_checks import (
     session_steps,
 )
 from inferometer.judge.steadiness import drift, filled, gap_variation, stationary, work_variation
+from inferometer.judge.task_checks import task_results
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Floats, Record
+from inferometer.measure.tasks import TasksAccount
 from inferometer.plan.schema import Load, Plan
 from inferometer.units import NS_PER_S
 
@@ -48,7 +50,7 @@ class JudgedRun:
     `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
     `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `tokenizer`:
     what sized the prompts; `model`: the name that the probe was answered with, None where not known; so of `round_trips`.
-    `sessions`: what was left of recorded agent sessions and of conversations."""
+    `sessions`: what was left of recorded agent sessions and of conversations; `tasks`: how those of a run of tasks went."""
 
     plan: Plan
     measurement: Measurement
@@ -64,6 +66,7 @@ class JudgedRun:
     model: str | None
     round_trips: RoundTrips | None
     sessions: SessionEvidence
+    tasks: TasksAccount | None
 
     @property
     def probed(self) -> bool:
@@ -162,6 +165,8 @@ CHECKS = (
                ("number",), LimitSource.ANY, of_instrument=True),
     CheckEntry("session_ends", lambda run: session_ends(run.sessions),
                ("share",), LimitSource.METHOD, of_instrument=True),
+    CheckEntry("task_results", lambda run: task_results(run.plan, run.tasks, run.record),
+               ("share",), LimitSource.METHOD, ("4.1.3",)),
     CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement, run.record),
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),
@@ -248,6 +253,7 @@ def judge(
     model: str | None = None,
     round_trips: RoundTrips | None = None,
     sessions: SessionEvidence = NO_SESSIONS,
+    tasks: TasksAccount | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
     `arrival`: that of `arrival_comparison`, if already made.
@@ -271,6 +277,7 @@ def judge(
         model=model,
         round_trips=round_trips,
         sessions=sessions,
+        tasks=tasks,
     )
     results = [entry.function(run) for entry in CHECKS]
     if not record.simulated:

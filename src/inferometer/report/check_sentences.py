@@ -22,6 +22,7 @@ from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
 from inferometer.report.session_check_sentences import SESSIONS
 from inferometer.report.steadiness_sentences import STEADINESS
+from inferometer.report.task_check_sentences import TASKS
 
 _STALL: Mapping[tuple[str, ...], str] = {("stall_max_ms",): "Longest stall of a worker: {stall_max_ms} ms."}
 
@@ -84,13 +85,14 @@ VARIANT = {
     "cache_hits": "of",
     "session_context": "of",
     "session_cache": "of",
+    "task_results": "of",
     "error_rate": "of",
     "server_tokens": "side",
     "server_ttft": "side",
 }
 """The fact that decides what a check of two kinds measured."""
 
-_ELSEWHERE = SERVER | DELIVERY | CONTENT | ARRIVALS | SESSIONS
+_ELSEWHERE = SERVER | DELIVERY | CONTENT | ARRIVALS | SESSIONS | TASKS
 
 CHECKS: dict[str, Wording] = {
     "error_rate": Wording(

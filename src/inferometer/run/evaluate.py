@@ -216,19 +216,19 @@ def _assess(folder: RunFolder) -> Assessment:
     arrival = arrival_comparison(plan, measurement, record)
     block = _block_tokens(facts, server_metrics)
     sessions = session_evidence(folder, plan, record, samples, measurement.window, block)
+    account = _tasks(folder, facts, plan, record, samples)
     verdict = judge(
         plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer, arrival,
-        facts.answered_as or facts.model, facts.round_trips, sessions,
+        facts.answered_as or facts.model, facts.round_trips, sessions, account,
     )  # fmt: skip
-    tasks_seen = _tasks(folder, plan, record, samples)
-    slos = slo_outcomes(plan, measurement, record, samples, tasks_seen)
+    slos = slo_outcomes(plan, measurement, record, samples, account)
     less = _less_round_trip(plan, facts, measurement, samples)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up, less)
     summary = replace(
         summary,
         metrics_endpoints=scraped.endpoints,
         agent_sessions=sessions.measured,
-        tasks=tasks_seen,
+        tasks=account,
     )
     summary = replace(summary, compliance=brief_of(summary))
     drawn = series(plan, record, samples, server_metrics, scraped.machines)
@@ -244,11 +244,13 @@ def _block_tokens(facts: RunFacts, metrics: Iterable[Translated]) -> int | None:
     return stated.pop() if len(stated) == 1 else None
 
 
-def _tasks(folder: RunFolder, plan: Plan, record: Record, samples: Samples) -> TasksAccount | None:
+def _tasks(
+    folder: RunFolder, facts: RunFacts, plan: Plan, record: Record, samples: Samples
+) -> TasksAccount | None:
     """How the tasks of a run of tasks went; they may never have been judged, as in a simulation."""
     if not isinstance(plan.workload, TasksWorkload):
         return None
-    judged = tasks.read(folder.tasks) if folder.tasks.is_file() else None
+    judged = tasks.read(folder.tasks, facts.id) if folder.tasks.is_file() else None
     return tasks_account(record, samples, judged)
 
 

@@ -94,7 +94,8 @@ def judge_again(
         if spans is not None or path.is_file():
             steps, notes = judging.joined(path, note)
         else:
-            steps, notes = tasks.steps_in(tasks.read(folder.tasks)) if folder.tasks.is_file() else {}, []
+            kept = tasks.read(folder.tasks, facts.id) if folder.tasks.is_file() else None
+            steps, notes = {} if kept is None else tasks.steps_in(kept), []
         return notes + judging.judged(steps, note)
 
     return judge
@@ -137,6 +138,7 @@ class _Judging:
 
     def __init__(self, workload: TasksWorkload, file: PromptFile, folder: RunFolder) -> None:
         self._file, self._folder = file, folder
+        self._run = read_facts(folder).id
         phases = Schedule(folder.schedule).table.column("phase")
         measured = pc.indices_nonzero(pc.equal(phases, int(Phase.MEASURE))).to_pylist()
         numbers = islice(prompt_file_requests.numbers(workload, len(file)), len(measured))
@@ -146,7 +148,7 @@ class _Judging:
         """Judge all answers and write tasks.arrow; notes on what was not judged."""
         note("judging the answers to the tasks")
         rows, interrupted = self._rows(steps)
-        tasks.write(self._folder.tasks, rows)
+        tasks.write(self._folder.tasks, rows, self._run)
         notes = ["judging was interrupted: the answers behind it are not judged"] if interrupted else []
         if unjudged := [row for row in rows if row.state == UNJUDGED]:
             notes.append(
@@ -159,7 +161,7 @@ class _Judging:
     ) -> tuple[Mapping[tuple[int, int], TaskSteps], list[str]]:
         """What the system recorded of each request in this file; notes on what is wrong with that."""
         note("reading the system's spans")
-        context = TraceContext(self._folder.path.name)
+        context = TraceContext(self._run)
         wanted: dict[str, tuple[int, int]] = {}
         lasted_ns: dict[str, int] = {}
         for one in self._answers():
