@@ -206,3 +206,26 @@ def test_time_of_a_kind_is_what_its_steps_cover(pairs: list[tuple[int, int]]) ->
     """Law: as counting each nanosecond once."""
     spans = [Span(str(at), "", "tool", a, a + length) for at, (a, length) in enumerate(pairs)]
     assert steps_of(spans).ns["tool"] == len({ns for a, length in pairs for ns in range(a, a + length)})
+
+
+def test_spans_that_come_from_nowhere_are_told(tmp_path: Path) -> None:
+    """Law: of a whole trace all spans come from the one that the request named; a stranger's, or one whose parent is missing,
+    comes from another."""
+    path = tmp_path / "spans.jsonl"
+    caller = "00f067aa0ba902b7"
+    whole = [WHOLE[0] | {"parentSpanId": caller.upper()}, *WHOLE[1:]]
+    for spans, callers in (
+        (whole, {caller}),
+        ([*whole, span("99", "chat", 0, 9, "eeeeeeeeeeeeeeee")], {caller, "eeeeeeeeeeeeeeee"}),
+        (whole[1:], {"01"}),
+    ):
+        path.write_text(json.dumps(document(*spans)))
+        assert join(path, [TRACE]).callers == {TRACE: callers}
+
+
+@pytest.mark.parametrize(("stated", "counted"), [(100_000_000, 100_000_000), (100_000_001, None)])
+def test_tokens_that_no_call_has_are_not_counted(stated: int, counted: int | None, tmp_path: Path) -> None:
+    """Law: a call that states more than MOST_TOKENS states none."""
+    found = joined(tmp_path / "s.jsonl", document(span("01", "chat", 0, 9, output_tokens=stated)))
+    assert found is not None
+    assert found.output_tokens == counted

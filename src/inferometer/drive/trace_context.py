@@ -25,8 +25,11 @@ class TraceContext:
 
     def field(self, row: int, cycle: int) -> tuple[bytes, bytes]:
         """The header of a request."""
-        span = self._digest(b"span", row, cycle, 8)
-        return NAME, f"00-{self.trace_id(row, cycle)}-{span}-01".encode()
+        return NAME, f"00-{self.trace_id(row, cycle)}-{self.span_id(row, cycle)}-01".encode()
+
+    def span_id(self, row: int, cycle: int) -> str:
+        """The span that a request says it comes from: 16 hexadecimal digits, never all zero."""
+        return self._digest(b"span", row, cycle, 8)
 
     def _digest(self, what: bytes, row: int, cycle: int, size: int) -> str:
         found = hashlib.blake2b(b"%b %d %d" % (what, row, cycle), key=self._key, digest_size=size).digest()

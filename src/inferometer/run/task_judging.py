@@ -164,9 +164,11 @@ class _Judging:
         context = TraceContext(self._run)
         wanted: dict[str, tuple[int, int]] = {}
         lasted_ns: dict[str, int] = {}
+        caller: dict[str, str] = {}
         for one in self._answers():
             trace = context.trace_id(one.index, one.cycle)
             wanted[trace], lasted_ns[trace] = (one.index, one.cycle), one.lasted_ns
+            caller[trace] = context.span_id(one.index, one.cycle)
         try:
             found = task_spans.join(Path(path).expanduser(), wanted)
         except PlanError as cause:
@@ -181,6 +183,12 @@ class _Judging:
             notes.append(
                 f"{found.spans:,} spans read: {len(wanted) - len(found.traces):,} of {len(wanted):,} requests have none "
                 "(the system has to take over the traceparent header, and to have written its spans by now)"
+            )
+        others = sum(callers != {caller[trace]} for trace, callers in found.callers.items())
+        if others:
+            notes.append(
+                f"{others:,} of {len(found.traces):,} requests have spans that come neither from the request nor from another "
+                "span that is there: some of their spans are missing, or others than the system wrote some"
             )
         longer = sum(
             exceeds(max((steps.ns or {}).values(), default=0), lasted_ns[trace])

@@ -36,6 +36,8 @@ LONGEST_LINE = 64 << 20
 MOST_SPANS = 2_000_000
 """Of the traces looked for."""
 MOST_BYTES = 4 << 30
+MOST_TOKENS = 100_000_000
+"""Of one call. What states more is not counted: no model takes a tenth of them."""
 _OPERATION, _OPENINFERENCE = "gen_ai.operation.name", "openinference.span.kind"
 _RESENT = "http.request.resend_count"
 _ERRORS = (2, "STATUS_CODE_ERROR")
@@ -63,9 +65,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """By trace id, what was found of it; and how many spans of how many other traces the file holds."""
+    """By trace id, what was found of it, and which spans its own come from that are not there themselves: of a trace that is
+    whole the one that the request named. And how many spans of other traces the file holds."""
 
     traces: Mapping[str, TaskSteps]
+    callers: Mapping[str, frozenset[str]]
     other_spans: int
     spans: int
 
@@ -88,7 +92,14 @@ def join(path: Path, traces: Collection[str]) -> Joined:
                 found[trace].append(_span(span, where))
     except OSError as cause:
         raise _wrong(path.name, f"cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
-    return Joined({trace: steps_of(spans) for trace, spans in found.items()}, other, kept + other)
+    callers = {trace: callers_of(spans) for trace, spans in found.items()}
+    return Joined({trace: steps_of(spans) for trace, spans in found.items()}, callers, other, kept + other)
+
+
+def callers_of(spans: Sequence[Span]) -> frozenset[str]:
+    """The parents that are not among the spans of one trace."""
+    there = {one.ident for one in spans}
+    return frozenset(one.parent for one in spans if one.parent not in there)
 
 
 def steps_of(spans: Sequence[Span]) -> TaskSteps:
@@ -236,7 +247,7 @@ def _attributes(span: Mapping[str, Any], where: str) -> dict[str, str | int]:
 
 def _first(attributes: Mapping[str, str | int], names: Sequence[str]) -> int | None:
     values = (attributes.get(name) for name in names)
-    return next((value for value in values if isinstance(value, int) and 0 <= value < 1 << 40), None)
+    return next((value for value in values if isinstance(value, int) and 0 <= value <= MOST_TOKENS), None)
 
 
 def _text(span: Mapping[str, Any], name: str, where: str) -> str:
