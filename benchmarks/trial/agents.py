@@ -6,30 +6,37 @@ The headlines are those of sessions: how long they last, and when their user see
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
 
 from benchmarks.trial.defects import Case, Defect
 from benchmarks.trial.records import Headline, bent
 from inferometer.documents.summary import Summary
 from inferometer.drive.pacer import Ending
 from inferometer.drive.progress_counters import Progress
-from inferometer.drive.step_pacer import StepPacer
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import Shares, share_of
+from inferometer.drive.step_graph import StepGraph
 from inferometer.drive.step_share import StepShare
+from inferometer.journal import steps
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
+from inferometer.plan import saved
 from inferometer.plan.parse import build
-from inferometer.plan.schema import Plan
-from inferometer.run import simulate as simulation
-from inferometer.run import simulated_server
+from inferometer.run.evaluate import evaluate
+from inferometer.run.facts import read_facts, write_facts
 from inferometer.run.simulate import simulate
-from inferometer.simulation.engine import Chosen, choose
+from inferometer.simulation.engine import choose
 
 FAMILY = "agent sessions"
 SESSIONS, WARM, STEPS = 300, 10, 4
@@ -42,11 +49,13 @@ Session = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is sent, and what goes wrong. `flags`: of `inferometer simulate`."""
+    """What is sent, and what goes wrong. `flags`: of `inferometer simulate`; `shares`: the client's parts of the load;
+    `declared`: of the system, as it is not."""
 
     sessions: str = "branching"
     flags: Mapping[str, object] = field(default_factory=dict)
-    fault: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+    shares: Shares = share_of
+    declared: Mapping[str, str] = field(default_factory=dict)
 
 
 class Silent:
@@ -98,8 +107,10 @@ def carried_out(situation: Situation) -> Summary:
         file = Path(name) / "sessions.jsonl"
         file.write_text("".join(json.dumps(one) + "\n" for one in KINDS[situation.sessions]()))
         flags = {"--sessions": str(file), "--rate": "20", "--warmup": str(WARM * STEPS), **situation.flags}
-        with situation.fault():
-            return simulate(build(None, flags), choose(None, ()), Path(name), Silent()).summary
+        result = simulate(build(None, flags), choose(None, ()), Path(name), Silent(), shares=situation.shares)
+        return (
+            declared(RunFolder(result.folder), situation.declared) if situation.declared else result.summary
+        )
 
 
 def headlines(summary: Summary) -> dict[str, Headline]:
@@ -119,69 +130,63 @@ def _truth(sessions: str, *flags: tuple[str, str]) -> Mapping[str, Headline]:
     return headlines(carried_out(Situation(sessions, dict(flags))))
 
 
-@contextlib.contextmanager
-def dropped() -> Iterator[None]:
-    """Each tenth subagent is left out, as if it had come too late."""
-    await_step = StepPacer._await
+class Faulty(StepShare):
+    """A client's part of a load of sessions, with a fault; subclasses say which. `steps`: of the run's folder."""
 
-    def dropping(self: StepPacer, row: int, cycle: int, since: int, **more: Any) -> None:
-        if row % (10 * STEPS) == SUBAGENT:
-            self._leave_out([row], cycle, since)
-        else:
-            await_step(self, row, cycle, since, **more)
-
-    with mock.patch.object(StepPacer, "_await", dropping):
-        yield
+    @classmethod
+    def of(cls, schedule: Schedule, assignment: Assignment) -> StepShare:
+        """The share of an assignment, as `share_of` makes it."""
+        return cls(schedule, steps.read(schedule.path.with_name(steps.FILE)), assignment)
 
 
-@contextlib.contextmanager
-def undelayed() -> Iterator[None]:
+class Dropping(Faulty):
+    """Each tenth subagent is never begun, and what waits for it neither."""
+
+    def __init__(self, schedule: Schedule, table: pa.Table, assignment: Assignment) -> None:
+        super().__init__(schedule, table, assignment)
+        self._graph = _Forgetting(schedule, table)
+
+
+class _Forgetting(StepGraph):
+    def following(self, row: int) -> Sequence[int]:
+        """See StepGraph."""
+        return [one for one in super().following(row) if one % (10 * STEPS) != SUBAGENT]
+
+
+class Hurrying(Faulty):
     """Tools take no time."""
-    await_step = StepPacer._await
 
-    def hurrying(self: StepPacer, row: int, cycle: int, since: int, **more: Any) -> None:
-        await_step(self, row, cycle, since - self._graph.delay_ns[row], **more)
-
-    with mock.patch.object(StepPacer, "_await", hurrying):
-        yield
+    def __init__(self, schedule: Schedule, table: pa.Table, assignment: Assignment) -> None:
+        super().__init__(schedule, table, assignment)
+        self._graph.delay_ns = np.zeros(len(schedule), np.int64).data
 
 
-@contextlib.contextmanager
-def mixed() -> Iterator[None]:
+class Mixing(Faulty):
     """What one step in forty answered is repeated as the text of another branch."""
-    ended = StepShare.ended
 
-    def mixing(self: StepShare, end: Ending, reply: str) -> None:
-        ended(self, end, "what the subagent said" if end.row % (10 * STEPS) == READ else reply)
-
-    with mock.patch.object(StepShare, "ended", mixing):
-        yield
+    def ended(self, end: Ending, reply: str) -> None:
+        """See Share."""
+        super().ended(end, "what the subagent said" if end.row % (10 * STEPS) == READ else reply)
 
 
-@contextlib.contextmanager
-def elsewhere() -> Iterator[None]:
+class Elsewhere(Faulty):
     """One step in forty repeats the conversation that was put together before its own."""
-    taken, last = StepShare._taken, [b""]
 
-    def mixing(self: StepShare, row: int, cycle: int) -> bytes:
-        before, last[0] = last[0], taken(self, row, cycle)
-        return before if row % (10 * STEPS) == READ else last[0]
+    _last = b""
 
-    with mock.patch.object(StepShare, "_taken", mixing):
-        yield
+    def _taken(self, row: int, cycle: int) -> bytes:
+        before, self._last = self._last, super()._taken(row, cycle)
+        return before if row % (10 * STEPS) == READ else self._last
 
 
-@contextlib.contextmanager
-def declared(**words: str) -> Iterator[None]:
-    """The system is declared in these words, where a simulation would declare its own engine, whose prefix cache is off."""
-    own = simulated_server.without_server
-
-    def declaring(plan: Plan, engine: Chosen) -> Plan:
-        made = own(plan, engine)
-        return made.model_copy(update={"sut": made.sut.model_copy(update=words)})
-
-    with mock.patch.object(simulation, "without_server", declaring):
-        yield
+def declared(folder: RunFolder, words: Mapping[str, str]) -> Summary:
+    """The run measured and judged once more with its system declared in these words. A simulation declares its own engine,
+    whose prefix cache is off."""
+    plan = saved.read(folder.plan)
+    plan = plan.model_copy(update={"sut": plan.sut.model_copy(update=dict(words))})
+    folder.plan.write_bytes(saved.to_json(plan))
+    write_facts(folder, replace(read_facts(folder), plan_hash=saved.plan_hash(plan)))
+    return evaluate(folder).summary
 
 
 WHOLE = ("--requests", str(SESSIONS * STEPS))
@@ -224,27 +229,27 @@ def defects() -> Iterator[Defect]:
     yield fault(
         "one subagent in ten dropped",
         "session_steps",
-        Situation(flags=send, fault=dropped),
+        Situation(flags=send, shares=Dropping.of),
         WHOLE,
         quick=True,
     )
-    yield fault("tools take no time", "session_gaps", Situation(flags=send, fault=undelayed), WHOLE)
+    yield fault("tools take no time", "session_gaps", Situation(flags=send, shares=Hurrying.of), WHOLE)
     yield fault(
         "one reply in forty of another branch",
         "session_context",
-        Situation(flags=server, fault=mixed),
+        Situation(flags=server, shares=Mixing.of),
         WHOLE,
         SERVER,
     )
     yield fault(
         "one conversation in forty of another step",
         "session_context",
-        Situation(flags=send, fault=elsewhere),
+        Situation(flags=send, shares=Elsewhere.of),
         WHOLE,
     )
-    warm = Situation(flags=send, fault=partial(declared, cache_state="warm"))
+    warm = Situation(flags=send, declared={"cache_state": "warm"})
     yield fault("a cold cache called warm, within sessions", "session_cache", warm, WHOLE)
-    on = Situation(flags=send, fault=partial(declared, prefix_caching="enabled"))
+    on = Situation(flags=send, declared={"prefix_caching": "enabled"})
     yield fault("a prefix cache that is off called on", "session_cache", on, WHOLE)
     many = ("--rate", "40"), ("--requests", "3600")
     yield fault("the load ends before its long sessions do", "session_ends", Situation("uneven", LATE), *many)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from inferometer.drive.share import Assignment, Share, TurnShare
@@ -9,6 +10,9 @@ from inferometer.drive.step_share import StepShare
 from inferometer.journal import steps
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
+
+Shares = Callable[[Schedule, Assignment], Share]
+"""From a schedule and an assignment of it to the share."""
 
 
 def share_of(schedule: Schedule, assignment: Assignment) -> Share:

@@ -18,7 +18,7 @@ from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import PreemptionCounts
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.share import Assignment
-from inferometer.drive.shares import share_of
+from inferometer.drive.shares import Shares, share_of
 from inferometer.journal import hold
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
@@ -65,6 +65,7 @@ def simulate(
     lengths: Lengths = NO_LENGTHS,
     client: ClientModel = PERFECT,
     model: Model = Engine,
+    shares: Shares = share_of,
 ) -> RunResult:
     """Carry a plan out in virtual time: its load on a model of an engine, or of a system on one, and no server. Raises
     PlanError, RecordError.
@@ -72,7 +73,7 @@ def simulate(
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
     differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
     the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads. `model`: makes the
-    engine of its settings.
+    engine of its settings. `shares`: makes what says when requests are due, and what they hold.
     Tasks are judged where a system answers them: the answers of an engine alone are filler.
     """
     started = time.time_ns()
@@ -111,7 +112,7 @@ def simulate(
                 plan, engine, tokenizer, Schedule(folder.schedule), folder, started, lengths, model
             )
             interrupted, preempted = _simulate(
-                plan, modelled, client, tokenizer, schedule, folder, started, ui
+                plan, modelled, client, shares, tokenizer, schedule, folder, started, ui
             )
             modelled.close(folder)
             facts = last_facts(facts, schedule, interrupted=interrupted)
@@ -127,6 +128,7 @@ def _simulate(
     plan: Plan,
     modelled: SimulatedServer,
     client: ClientModel,
+    shares: Shares,
     tokenizer: tokenizers.Tokenizer,
     requests: RequestWriter,
     folder: RunFolder,
@@ -160,7 +162,7 @@ def _simulate(
             expected.ordered(part)
             rows = part.first, part.stop
             assignment = Assignment(part.phase, slots, part=rows, cycle=part.cycle)
-            driver.run(part.phase, share_of(schedule, assignment))
+            driver.run(part.phase, shares(schedule, assignment))
             return not interrupt.pressed
 
         seen = partial(streams, folder, "worker", OUTCOME)
@@ -171,7 +173,7 @@ def _simulate(
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
-                share_of(schedule, Assignment(Phase.MEASURE, slots)),
+                shares(schedule, Assignment(Phase.MEASURE, slots)),
                 duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
                 again=slots is not None and load.requests is None,
             )
