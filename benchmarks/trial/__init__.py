@@ -11,6 +11,7 @@
 | hosts.py    | load hosts: late, dead, of unknown clocks, with shares lost or sent twice; lies to one     |
 | replicas.py | replicas of different speed behind kept connections                                       |
 | agents.py   | dropped subagents, ignored delays, other branches' answers, sessions that do not end      |
+| tasks.py    | judges, commands, results, spans and usage of tasks that are wrong; cached answers         |
 | gates.py    | regressions that `compare` has to see                                                     |
 | clean.py    | nothing                                                                                   |
 
@@ -25,7 +26,19 @@ from dataclasses import dataclass
 
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
-from benchmarks.trial import agents, client, delivery, gates, hosts, lies, load, replicas, samples, unseen
+from benchmarks.trial import (
+    agents,
+    client,
+    delivery,
+    gates,
+    hosts,
+    lies,
+    load,
+    replicas,
+    samples,
+    tasks,
+    unseen,
+)
 from benchmarks.trial.clean import cleans
 from benchmarks.trial.defects import Defect, Found
 
@@ -34,7 +47,7 @@ CLEAN_SHARE = 0.01
 
 def defects() -> Iterator[Defect]:
     """All that are planted."""
-    for part in (lies, unseen, client, hosts, load, delivery, samples, replicas, agents, gates):
+    for part in (lies, unseen, client, hosts, load, delivery, samples, replicas, agents, tasks, gates):
         yield from part.defects()
 
 
@@ -82,16 +95,20 @@ def effect(one: Found) -> str:
     return f"{one.bent.headline} {share}"
 
 
+def status(one: Found) -> str:
+    """The verdict, what else is said, and whether that is right."""
+    noted = ", noted" if one.case.notes and one.case.status == "VALID" else ""
+    return one.case.status + noted + (" (wrong)" if one.bends and one.believed else "")
+
+
 def trial(bench: Bench) -> Iterator[Figure | Note]:
     """All defects and all clean runs, or those of the short form."""
     done = held(quick=bench.quick)
     for one in done.planted:
-        case = one.case
-        wrong = " (wrong)" if one.bends and one.believed else ""
-        said = f"{effect(one)} | {case.status}{wrong} | {', '.join(case.reasons)}"
+        said = f"{effect(one)} | {status(one)} | {', '.join(one.case.reasons)}"
         yield Note(f"{one.defect.family} | {one.defect.name}", said)
-    for name, status, reasons in done.refused:
-        yield Note(f"clean | {name}", f"{status} | {', '.join(reasons)}")
+    for name, said, reasons in done.refused:
+        yield Note(f"clean | {name}", f"{said} | {', '.join(reasons)}")
     bending = done.bending
     caught = len(bending) - len(done.believed)
     by_own = sum(not one.believed and (one.expected or not one.defect.expects) for one in bending)
@@ -104,4 +121,4 @@ def trial(bench: Bench) -> Iterator[Figure | Note]:
     yield Figure("of these not VALID", share, "%", at_most(100 * CLEAN_SHARE), 2)
 
 
-__all__ = ["Trial", "cleans", "defects", "effect", "found", "held", "trial"]
+__all__ = ["Trial", "cleans", "defects", "effect", "found", "held", "status", "trial"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.trial import Trial, campaigns, effect, found, held, loopback
+from benchmarks.trial import Trial, campaigns, effect, found, held, loopback, status
 from benchmarks.trial.campaigns.situation import found as carried_out
 from benchmarks.trial.defects import Found
 
@@ -29,8 +29,8 @@ def page(done: Trial) -> Iterator[str]:
         yield ""
         yield "| clean run | verdict | decided by |"
         yield "| --- | --- | --- |"
-        for name, status, codes in done.refused:
-            yield f"| {name} | {status} | {', '.join(f'`{code}`' for code in codes)} |"
+        for name, said, codes in done.refused:
+            yield f"| {name} | {said} | {', '.join(f'`{code}`' for code in codes)} |"
 
 
 def planted(cases: Iterable[Found]) -> Iterator[str]:
@@ -38,9 +38,8 @@ def planted(cases: Iterable[Found]) -> Iterator[str]:
     yield "| family | defect | headline bent most | verdict | decided by |"
     yield "| --- | --- | --- | --- | --- |"
     for one in cases:
-        wrong = " (wrong)" if one.bends and one.believed else ""
         reasons = ", ".join(f"`{code}`" for code in one.case.reasons)
-        yield f"| {one.defect.family} | {one.defect.name} | {effect(one)} | {one.case.status}{wrong} | {reasons} |"
+        yield f"| {one.defect.family} | {one.defect.name} | {effect(one)} | {status(one)} | {reasons} |"
 
 
 def of_campaigns(words: Sequence[str]) -> Iterator[str]:

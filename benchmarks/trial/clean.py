@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trial import agents
+from benchmarks.trial import agents, tasks
 from benchmarks.trial.defects import random_of
 from benchmarks.trial.hosts import agreeing
 from benchmarks.trial.lies import OWN, cached
@@ -160,5 +160,5 @@ def cleans() -> Iterator[Clean]:
     yield from _declared()
     yield from _hosts()
     yield from _simulations()
-    for name, carry_out in agents.clean():
-        yield Clean(name, carry_out)
+    for name, carry_out in (*agents.clean(), *tasks.clean()):
+        yield Clean(name, carry_out, quick=name == "tasks, agent")

@@ -36,11 +36,13 @@ Plant = Callable[[Recorded, np.random.Generator], Recorded]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What came of one planting: the instrument's words, and how far the headlines are from the truth, which takes longer."""
+    """What came of one planting: the instrument's words, and how far the headlines are from the truth, which takes longer.
+    `notes`: what it says beside the verdict."""
 
     status: str
     reasons: tuple[str, ...]
     bend: Callable[[], Bent]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class Found:
 
     @property
     def believed(self) -> bool:
-        """Whether the instrument vouches for it."""
-        return self.case.status == "VALID"
+        """Whether the instrument vouches for it. What is the system's own word it does not where it says so in a note."""
+        return self.case.status == "VALID" and not (self.bent.of_system and self.case.notes)
 
     @property
     def expected(self) -> bool:

@@ -173,6 +173,10 @@ def headlines(measurement: Measurement) -> dict[str, Headline]:
     return found
 
 
+OF_SYSTEM = "the system's "
+"""How headlines begin that are the system's own word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bent:
     """The headline that is farthest from the truth, by what share of it; `outside`: how many have an interval without it."""
@@ -180,6 +184,11 @@ class Bent:
     headline: str
     share: float
     outside: int
+
+    @property
+    def of_system(self) -> bool:
+        """Whether the headline is the system's own word, which nobody outside can check."""
+        return self.headline.startswith(OF_SYSTEM)
 
 
 def bent(said: Mapping[str, Headline], truth: Mapping[str, Headline]) -> Bent:
