@@ -246,7 +246,7 @@ def read(path: Path) -> Run:
     pa.default_memory_pool().release_unused()  # Arrow keeps the memory in which it read the file
     values = _values(summary)
     reference = summary.tokens.tokenizer.method == "reference"
-    judged = tasks.read(folder.tasks) if values[TASK_SUCCESS] is not None else None
+    judged = tasks.read(folder.tasks, run.id) if values[TASK_SUCCESS] is not None else None
     return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference, judged))
 
 

@@ -7,7 +7,7 @@ import random
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from inferometer.plan.session_workload import SessionsWorkload
 from inferometer.workload.agent_sessions.readers import reader_of
 from inferometer.workload.agent_sessions.recorded_lines import refusal, unreadable
 from inferometer.workload.agent_sessions.session import AgentSession
+from inferometer.workload.agent_sessions.step_room import check_room
 from inferometer.workload.agent_sessions.stored_sessions import (
     Encoding,
     SessionStore,
@@ -37,8 +38,11 @@ class SessionRows:
     answers: None = None
     classes: tuple[str, ...] = ()
 
-    def __init__(self, workload: SessionsWorkload, store: SessionStore, about: SessionFile) -> None:
-        self._workload, self._store, self._about = workload, store, about
+    def __init__(
+        self, workload: SessionsWorkload, store: SessionStore, about: SessionFile, most: int | None = None
+    ) -> None:
+        """`most`: steps that are sent before and in the measurement; None: not known."""
+        self._workload, self._store, self._about, self._most = workload, store, about, most
 
     @property
     def pool(self) -> int:
@@ -76,9 +80,17 @@ class SessionRows:
         """See Source: any will do."""
 
     def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
-        """See Source: how long a step's prompt is only the server says."""
-        del tokenizer, room
+        """See Source: the longest steps are looked at here."""
+        check_room(self._store, self._sent(), self._about.file, tokenizer, room)
         return None
+
+    def _sent(self) -> Sequence[int]:
+        """The sessions that are sent whole, where the file's order and a number of requests say so; else all."""
+        every = range(len(self._store))
+        if self._workload.order != "file" or self._most is None:
+            return every
+        ends = accumulate(self._store.steps)
+        return every[: sum(1 for _ in takewhile(lambda end: end <= self._most, ends))]
 
     def facts(self) -> SourceFacts:
         """See Source."""
@@ -122,7 +134,8 @@ def read(plan: Plan, workload: SessionsWorkload) -> tuple[Plan, SessionRows]:
     if "requests" not in load.model_fields_set and load.duration_s is None:
         kept = {key: getattr(load, key) for key in load.model_fields_set}
         load = type(load).model_validate(kept | {"requests": about.steps})
-    return plan.model_copy(update={"workload": pinned, "load": load}), SessionRows(pinned, store, about)
+    most = None if load.requests is None or load.duration_s is not None else load.requests + load.warmup
+    return plan.model_copy(update={"workload": pinned, "load": load}), SessionRows(pinned, store, about, most)
 
 
 def _check_output(path: Path, session: AgentSession) -> None:

@@ -165,13 +165,26 @@ def _check_plain(number: int, step: Step) -> None:
         raise Unsendable(number, "tools", "are known by --api chat only")
 
 
+def bound(session: StoredSession) -> int:
+    """The largest sum of a step's prompt in bytes and its answer in tokens; more than its tokens in any case."""
+    held = array("q", bytes(8 * len(session.steps)))
+    most = 0
+    for at, step in enumerate(session.steps):
+        prompt = len(step.own) + (held[step.extends] if step.extends >= 0 else 0)
+        most = max(most, prompt + step.output)
+        held[at] = prompt + (step.output if step.reply is None else len(step.reply))
+    return most
+
+
 class SessionStore:
-    """Sessions by number, from 0, in a file of their own that is gone when the program is. `steps`: how many each has."""
+    """Sessions by number, from 0, in a file of their own that is gone when the program is. `steps`: how many each has;
+    `bounds`: see `bound`."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this
         self._at = array("q", [0])
         self.steps = array("i")
+        self.bounds = array("q")
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(StoredSession).decode
 
@@ -184,6 +197,7 @@ class SessionStore:
         self._file.write(data)
         self._at.append(self._at[-1] + len(data))
         self.steps.append(len(session.steps))
+        self.bounds.append(bound(session))
 
     def session(self, number: int) -> StoredSession:
         """The session with this number."""
