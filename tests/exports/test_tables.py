@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
+from recorded_sessions import agent, written
 from sample_runs import empty_summary, valid_summary
+from simulating import simulated
 
 from inferometer.documents.summary import Summary
 from inferometer.exports import metric_rows, request_rows
-from inferometer.exports.exported_run import ExportedRun, marks_of
+from inferometer.exports.exported_run import ExportedRun, marks_of, read
 from inferometer.exports.formats import Wanted
 from inferometer.exports.table_files import to_csv, to_parquet
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS
@@ -198,3 +201,13 @@ def test_metrics_are_read_back_from_both_formats() -> None:
     low = None if ttft.ci95.mean is None else ttft.ci95.mean[0]
     assert from_parquet["mean_ci95_low"] == low
     assert low is None or math.isclose(float(from_csv["mean_ci95_low"]), low)
+
+
+def test_a_recorded_step_has_no_requested_prompt_length(tmp_path: Path) -> None:
+    """Law: nobody asks for one, so the cell is empty, in each of a session's steps; the answer's is the recording's."""
+    file = written(tmp_path / "sessions.jsonl", [agent(str(at)) for at in range(3)])
+    run = simulated(tmp_path, {"--sessions": file, "--rate": "20", "--warmup": "0", "--output-tokens": "8"})
+    rows = csv_rows(request_rows.render_csv(read(run.folder), Wanted()))
+    assert {row["requested_input_tokens"] for row in rows} == {""}
+    assert "" not in {row["requested_output_tokens"] for row in rows}
+    assert {row["turn"] for row in rows} > {"0", "1"}

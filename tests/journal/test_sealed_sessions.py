@@ -25,7 +25,7 @@ def outcome(index: int, at: int, **given: Any) -> dict[str, Any]:
 def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
     """The server's replies by the tokenizer over their text, as the server reads them anew; with reasoning in them, or without
     a text, by its usage less that; recorded ones as the schedule has them; every cycle of a session by itself; requests that
-    stand alone as they are."""
+    stand alone as they are, and so do steps of recorded agent sessions, whose length is not known."""
     turns = [(0, 0, None), (0, 1, None), (0, 2, None), (1, 0, b"{}"), (1, 1, b"{}"), (None, 0, None)]
     rows = [
         Scheduled(
@@ -34,6 +34,7 @@ def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
         )
         for at, (session, turn, reply) in enumerate(turns)
     ]  # fmt: skip
+    rows += [Scheduled(6 + at, 1, None, b"x", -1, 0, 0, 0, 5, session=2, turn=at, turns=3) for at in range(2)]
     folder = RunFolder.create(tmp_path, "t", 0)
     write(folder.schedule, rows)
     told = [
@@ -45,6 +46,8 @@ def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
         outcome(5, 12),
         outcome(0, 40, cycle=1, usage_output=1),
         outcome(1, 50, cycle=1),
+        outcome(6, 60, usage_output=20),
+        outcome(7, 70, usage_output=10),
     ]
     with (
         pa.OSFile(str(folder.journal / "worker-0.arrows"), "wb") as sink,
@@ -70,5 +73,7 @@ def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
         (5, 0): (10, 11, 0),
         (0, 1): (10, 11, 0),
         (1, 1): (10 + 12, 11 + 12, 12),
+        (6, 0): (0, 0, 0),
+        (7, 0): (0, 0, 0),
     }
     assert record.column("session").to_pylist().count(None) == 1

@@ -40,8 +40,12 @@ _KEPT = (
 """Columns of the record that are exported as they are."""
 _RENAMED = {
     "status": Column("http_status", pa.int16(), "HTTP status; null: no answer"),
-    "input_tokens_asked": Column("requested_input_tokens", pa.int32(), "prompt length drawn"),
-    "output_tokens_asked": Column("requested_output_tokens", pa.int32(), "answer length drawn"),
+    "input_tokens_asked": Column(
+        "requested_input_tokens", pa.int32(), "prompt length requested; null: none was"
+    ),
+    "output_tokens_asked": Column(
+        "requested_output_tokens", pa.int32(), "answer length requested; null: none was"
+    ),
     "usage_input": Column("server_input_tokens", pa.int32(), "prompt tokens by the server's count"),
     "usage_output": Column("server_output_tokens", pa.int32(), "output tokens by the server's count"),
     "usage_cached": Column(
@@ -122,7 +126,7 @@ def _parts(run: ExportedRun, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.T
         classes = {at: printable(name) for at, name in enumerate(record.request_class.names)}
         columns |= {_CLASS.name: _named(part["request_class"], classes)}
         columns |= {column.name: clean(part[name]) for name, column in _WORDS.items()}
-        columns |= {column.name: part[name] for name, column in _RENAMED.items()}
+        columns |= {column.name: _requested(part, name) for name, column in _RENAMED.items()}
         columns |= {column.name: _since(part[name], origin, NS_PER_S) for name, column in _TIMES.items()}
         columns |= {_SAMPLE.name: pa.array(record.samples[rows])}
         columns |= {name: pa.array(values[rows], from_pandas=True) for name, values in metrics.items()}
@@ -152,6 +156,14 @@ def _metrics(run: ExportedRun) -> dict[str, Floats]:
 def _named(codes: pa.ChunkedArray, names: dict[int, str]) -> pa.Array:
     """Names in the place of their numbers."""
     return pa.array([None if code is None else names.get(code) for code in codes.to_pylist()], pa.string())
+
+
+def _requested(part: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of _RENAMED. Of a recorded step no length is requested, which the record holds as 0."""
+    values = part[name]
+    if not name.endswith("_asked"):
+        return values
+    return pc.if_else(pc.greater(values, 0), values, pa.scalar(None, values.type))
 
 
 def _since(instants: pa.ChunkedArray, origin: int, unit: int) -> pa.ChunkedArray:

@@ -4,6 +4,9 @@ How long the server's own replies are is known now. A turn repeats their text, w
 than it generated, where several sequences spell the same text. So they are counted by the tokenizer, as the rest of a
 prompt is; of a reply of more than content, which is repeated alone, and without a tokenizer, it is the server's count less
 the reasoning.
+
+Nobody counts what a step of a recorded agent session sends: both are 0 in its row, and stay so. Its steps may branch, so that
+one repeats other answers than those before it in the record.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ class RepeatedReplies:
         ]
         before = self._before
         for row, fixed in enumerate(recorded):
-            if session[row] is None:
+            if session[row] is None or not sent[row]:
                 continue
             key = (phase[row], session[row], cycle[row])
             repeated = known[row] if fixed else before.get(key, 0) if turn[row] else 0
