@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from inferometer.errors import PeerError
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.plan.schema import Load
 from inferometer.run import warmup
-from inferometer.run.warmup import LEAST_PATIENCE_S, Part, Patience, Rows
+from inferometer.run.warmup import LEAST_PATIENCE_S, WARM_UP_COLUMNS, Part, Patience, Rows, warm_up_summary
 from inferometer.units import NS_PER_S
 
 LATENCIES = st.lists(st.none() | st.floats(1.0, 1e5), max_size=12)
@@ -159,3 +160,22 @@ def test_a_warm_up_is_over_once_nothing_succeeds_for_as_long_as_a_request_may_ta
             patience.refuse()
     else:
         patience.refuse()
+
+
+@pytest.mark.parametrize(
+    ("counts", "usage", "tokens"),
+    [
+        ([(7, 9), (8, 9)], True, 15), ([(7, 9), (8, 9)], False, 18), ([(None, 9), (8, None)], True, 17),
+        ([(None, None), (None, None)], True, None), ([(7, None), (8, None)], False, None), ([], True, 0),
+    ],
+)  # fmt: skip
+def test_tokens_that_nobody_counts_are_not_none_made(
+    counts: list[tuple[int | None, int | None]], usage: bool, tokens: int | None
+) -> None:
+    """Law: by the server, or the client if it is silent or not believed; None where neither does."""
+    sent = dict.fromkeys(WARM_UP_COLUMNS, 1) | {"phase": int(Phase.WARMUP), "outcome": "ok"}
+    rows = [sent | {"usage_output": told, "output_tokens_local": own} for told, own in counts]
+    table = pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in WARM_UP_COLUMNS})
+    load = Load.model_validate({"model": "closed", "concurrency": 1, "requests": 5, "warmup": len(rows)})
+    found = warm_up_summary(load, table, np.zeros(0, np.int64), None, usage=usage)
+    assert (found.completed, found.output_tokens) == (len(rows), tokens)

@@ -149,12 +149,12 @@ class WarmUpProbes(Part, frozen=True):
 
 class WarmUp(Part, frozen=True):
     """The warm-up as carried out (draft 4.5). `waiting`, `running`: requests at the server before the measurement, by its
-    own metrics."""
+    own metrics. `output_tokens`: None where neither the server nor the client counts them."""
 
     asked: WarmUpVolume
     requests: int
     completed: int
-    output_tokens: int
+    output_tokens: int | None
     reached: bool
     drained: bool | None
     waiting: float | None

@@ -539,13 +539,14 @@ def warmup(measurement: Measurement, warm_up: WarmUp | None = None) -> Check:
     (4.5.2). Without one by intent (4.5.3) there is nothing to hold to. `warm_up`: None where it is not known.
     """
     seen = measurement.requests
-    done, tokens = seen.warmup_completed, seen.warmup_output_tokens
+    done = seen.warmup_completed
+    tokens: int | None = seen.warmup_output_tokens
     if warm_up is not None:
         done, tokens = warm_up.completed, warm_up.output_tokens
         if warm_up.skipped:
             return Check("warmup", "note", 0.0, float(WARMUP_REQUESTS), facts={"of": "cold"})
     facts: Facts = {"output_tokens": tokens, "output_tokens_limit": WARMUP_TOKENS}
-    enough = done >= WARMUP_REQUESTS and tokens >= WARMUP_TOKENS
+    enough = done >= WARMUP_REQUESTS and (tokens or 0) >= WARMUP_TOKENS
     if warm_up is not None and not warm_up.reached:
         enough = False
         requested = warm_up.asked

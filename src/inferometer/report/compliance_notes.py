@@ -369,6 +369,8 @@ WORKLOAD: Mapping[str, Words] = {
     "warm_up_not_known": "the run does not show it",
     "warm_up_volume": "at least {least_requests:d} requests and {least_output_tokens:d} output tokens",
     "short_warm_up": TOO_SHORT_WARM_UP,
+    "warm_up_not_counted": "{requests:d} requests, and nobody counted their output tokens: at least {least_requests:d} and "
+    "{least_output_tokens:d} are required",
     "warm_up_drained": "all of it had ended",
     "warm_up_not_drained": "not all of the warm-up is known to have ended before the measurement",
     "probes": "one probe before, three and more after",

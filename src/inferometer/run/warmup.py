@@ -239,6 +239,7 @@ def warm_up_summary(
         one.output_tokens_local if one.usage_output is None or not usage else one.usage_output for one in done
     ]
     tokens = sum(count or 0 for count in counts)
+    uncounted = bool(counts) and all(count is None for count in counts)
     end = max((one.t_end for one in warm), default=None)
     later = taken[taken >= end] if end is not None else taken[:0]
     next_ns: float = int(later.min()) if len(later) else math.inf
@@ -246,7 +247,7 @@ def warm_up_summary(
         asked=WarmUpVolume(load.warmup, load.warmup_tokens),
         requests=len(warm),
         completed=len(done),
-        output_tokens=tokens,
+        output_tokens=None if uncounted else tokens,
         reached=len(done) >= load.warmup and tokens >= load.warmup_tokens,
         drained=all(one.outcome != Outcome.CANCELLED for one in warm) if warm else None,
         waiting=_gauge(scraped, "waiting", end, next_ns),

@@ -286,9 +286,11 @@ def _warmed(problem: Callable[[WarmUp], Note | None], kept: Note, *, drained: bo
 
 def _short(warm_up: WarmUp) -> Note | None:
     requests, tokens = warm_up.completed, warm_up.output_tokens
-    if requests >= WARM_REQUESTS and tokens >= WARM_TOKENS:
+    if requests >= WARM_REQUESTS and (tokens or 0) >= WARM_TOKENS:
         return None
     least = {"least_requests": WARM_REQUESTS, "least_output_tokens": WARM_TOKENS}
+    if tokens is None:
+        return note("warm_up_not_counted", capacity=True, requests=requests, **least)
     return note("short_warm_up", capacity=True, requests=requests, output_tokens=tokens, **least)
 
 

@@ -432,9 +432,11 @@ def _warm_up(warm: WarmUp) -> list[Row]:
     if warm.skipped:
         return [("Warm-up", "COLD START: no warm-up, by intent")]
     requested, probes = warm.asked, warm.probes
+    none = warm.output_tokens is None
+    counted = "output tokens not counted" if none else f"{figure(warm.output_tokens)} output tokens"
     said = (
         f"{figure(warm.requests)} requests sent, {figure(warm.completed)} completed, "
-        f"{figure(warm.output_tokens)} output tokens, kept apart; asked for: {figure(requested.requests)} requests"
+        f"{counted}, kept apart; asked for: {figure(requested.requests)} requests"
     )
     said += f" and {figure(requested.output_tokens)} output tokens" if requested.output_tokens else ""
     said += "" if warm.reached else ", not reached"
