@@ -72,7 +72,7 @@ def read_whole(path: Path, schema: pa.Schema, what: str, run: str | None = None)
             of = stated.pop(RUN, None)
             if reader.schema != schema or stated != schema.metadata:
                 raise RecordError(f"{path.name}: of a version this program does not read: {stated}")
-            if None not in (run, of) and of != run.encode():
+            if run is not None and of not in (None, run.encode()):
                 raise RecordError(f"{path.name}: of another run than {run}")
             table = reader.read_all()
         table.validate(full=True)
