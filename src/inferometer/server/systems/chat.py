@@ -20,7 +20,7 @@ from inferometer.server.systems.compound import FAILED
 from inferometer.server.systems.scripts import Question
 from inferometer.server.systems.task import Task, Trace
 from inferometer.server.truth_log import Entry
-from inferometer.server.voiced_answers import Spoken, SpokenUnstreamed
+from inferometer.server.voiced_answers import Spoken, SpokenUnstreamed, Voiced
 
 API = "chat"
 """The one interface of a system."""
@@ -96,48 +96,41 @@ def failed_events(task: Task) -> bytes:
     return b"data: %b\n\ndata: [DONE]\n\n" % error_body(failure(task))
 
 
-class TaskSpoken(Spoken):
+class _OfTask(Voiced):
+    """An answer as any other, but for a task that failed."""
+
+    __slots__ = ()
+
+    def put(self, count: int, end: int, at: int) -> None:
+        """See Answer."""
+        if end != FAILED:
+            super().put(count, end, at)
+            return
+        self.entry.fault = "step_failed"
+        self.connection.post(self._failed(task_of(self)), self.entry.ended)
+        self.done = True
+
+    def _failed(self, task: Task) -> bytes:
+        """What stands in the answer's place."""
+        raise NotImplementedError
+
+
+class TaskSpoken(_OfTask, Spoken):
     """A streamed answer, or the error event in its place."""
 
-    __slots__ = ("_task",)
+    __slots__ = ()
 
-    def __init__(
-        self, connection: Connection, voice: TaskChat, ask: TaskAsk, entry: Entry, *, keep_alive: bool
-    ) -> None:
-        super().__init__(connection, voice, ask, entry, keep_alive=keep_alive)
-        self._task = ask.task
-
-    def put(self, count: int, end: int, at: int) -> None:
-        """As of any answer, but for a failure."""
-        if end != FAILED:
-            super().put(count, end, at)
-            return
-        self.entry.fault = "step_failed"
-        event = chunk(failed_events(self._task))
-        self.connection.post(event + last_chunk(), self.entry.ended)
-        self.done = True
+    def _failed(self, task: Task) -> bytes:
+        return chunk(failed_events(task)) + last_chunk()
 
 
-class TaskWhole(SpokenUnstreamed):
+class TaskWhole(_OfTask, SpokenUnstreamed):
     """An answer in one body, or the error in its place."""
 
-    __slots__ = ("_task",)
+    __slots__ = ()
 
-    def __init__(
-        self, connection: Connection, voice: TaskChat, ask: TaskAsk, entry: Entry, *, keep_alive: bool
-    ) -> None:
-        super().__init__(connection, voice, ask, entry, keep_alive=keep_alive)
-        self._task = ask.task
-
-    def put(self, count: int, end: int, at: int) -> None:
-        """As of any answer, but for a failure."""
-        if end != FAILED:
-            super().put(count, end, at)
-            return
-        self.entry.fault = "step_failed"
-        reply = Reply(_FAILURE, error_body(failure(self._task)))
-        self.connection.post(reply.encode(self.keep_alive), self.entry.ended)
-        self.done = True
+    def _failed(self, task: Task) -> bytes:
+        return Reply(_FAILURE, error_body(failure(task))).encode(self.keep_alive)
 
 
 def task_answer(
