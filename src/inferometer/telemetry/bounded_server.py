@@ -83,6 +83,30 @@ class BoundedServer(ThreadingHTTPServer):
         """A client that leaves in the middle is none of our matter."""
 
 
+class BoundedRequest(BaseHTTPRequestHandler):
+    """A request of a BoundedServer: `timeout` seconds until what its client sends is whole. Nothing is logged: what clients
+    send reaches no terminal, and may hold what a user asked."""
+
+    server: BoundedServer
+    protocol_version = "HTTP/1.1"
+    timeout: float
+
+    def setup(self) -> None:
+        """See StreamRequestHandler."""
+        super().setup()
+        self._reader = TimedReader(self.connection, self.timeout)
+        self.rfile = io.BufferedReader(self._reader)
+
+    def handle_one_request(self) -> None:
+        """See BaseHTTPRequestHandler. Until the first line, it is a connection that may be idle."""
+        self._reader.begin()
+        self.server.waits(self.connection)
+        super().handle_one_request()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
 class TimedReader(io.RawIOBase):
     """A connection's bytes, until an instant that `begin` sets: a timeout of each read would be that of none.
 

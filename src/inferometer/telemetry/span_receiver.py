@@ -17,14 +17,12 @@ nothing else: a span may hold what a user asked, or a key.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import sys
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +32,7 @@ from inferometer import foreign_json
 from inferometer.isolation import undisturbed
 from inferometer.protocol import otlp_traces
 from inferometer.protocol.protobuf import Malformed
-from inferometer.telemetry.bounded_server import BoundedServer, TimedReader
+from inferometer.telemetry.bounded_server import BoundedRequest, BoundedServer
 from inferometer.telemetry.task_spans import ATTRIBUTES, MOST_SPANS
 
 PATH = "/v1/traces"
@@ -185,29 +183,16 @@ class Receiver(BoundedServer):
             return rejected + self.store.add(spans)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(BoundedRequest):
     timeout = PATIENCE_S
     server: Receiver
-
-    def setup(self) -> None:
-        """See StreamRequestHandler."""
-        super().setup()
-        self._reader = TimedReader(self.connection, PATIENCE_S)
-        self.rfile = io.BufferedReader(self._reader)
-
-    def handle_one_request(self) -> None:
-        """See BaseHTTPRequestHandler. Until the first line, it is a connection that may be idle."""
-        self._reader.begin()
-        self.server.waits(self.connection)
-        super().handle_one_request()
 
     def parse_request(self) -> bool:
         """See BaseHTTPRequestHandler: the first line is whole, and the rest has as long again."""
         self._reader.begin()
         return super().parse_request()
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the library's name
         """Spans."""
         kind = self.headers.get("Content-Type", "")
         try:
@@ -249,9 +234,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged: a request may hold what a user asked."""
 
 
 def main(host: str, port: str, path: str) -> None:

@@ -18,14 +18,12 @@ next: whoever sends a whole request at once is served, however many do not.
 from __future__ import annotations
 
 import hmac
-import io
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 
-from inferometer.telemetry.bounded_server import BoundedServer, TimedReader
+from inferometer.telemetry.bounded_server import BoundedRequest, BoundedServer
 from inferometer.telemetry.machines.exposition_text import Text
 
 TIMEOUT_S = 5.0
@@ -61,23 +59,10 @@ class Agent(BoundedServer):
         super().__init__(host, port, MOST_REQUESTS, _Request)
 
 
-class _Request(BaseHTTPRequestHandler):
+class _Request(BoundedRequest):
     server: Agent
     timeout = TIMEOUT_S
     server_version, sys_version = "inferometer-telemetry", ""
-    protocol_version = "HTTP/1.1"
-
-    def setup(self) -> None:
-        """See StreamRequestHandler."""
-        super().setup()
-        self._head = TimedReader(self.connection, TIMEOUT_S)
-        self.rfile = io.BufferedReader(self._head)
-
-    def handle_one_request(self) -> None:
-        """See BaseHTTPRequestHandler."""
-        self._head.begin()
-        self.server.waits(self.connection)
-        super().handle_one_request()
 
     def parse_request(self) -> bool:
         """See BaseHTTPRequestHandler: the head is whole behind it."""
@@ -86,7 +71,7 @@ class _Request(BaseHTTPRequestHandler):
         self.connection.settimeout(TIMEOUT_S)
         return whole
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the library's name
         """See the table above."""
         if self.path.partition("?")[0] != PATH:
             self.send_error(HTTPStatus.NOT_FOUND, f"the readings are at {PATH}")
@@ -112,6 +97,3 @@ class _Request(BaseHTTPRequestHandler):
             return True
         given = self.headers.get("Authorization", "")
         return hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: what clients send reaches no terminal."""
