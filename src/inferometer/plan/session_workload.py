@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from inferometer.plan.lengths import Distribution, Length
 from inferometer.plan.part import HARMLESS, Option, Sha256
-from inferometer.plan.workload_kind import KIND, UNNAMED, OneClass, PrefixSharing, Seeded, Text
+from inferometer.plan.workload_kind import KIND, UNNAMED, OneClass, PrefixSharing, Recorded, Text
 
 SessionFormat = Literal["auto", "inferometer", "mlperf", "aiperf", "weka", "otel"]
 
@@ -20,7 +20,7 @@ Delays = Annotated[Length | None, BeforeValidator(_recorded)]
 """Lengths of time in ms, in the notation of lengths; None: as recorded."""
 
 
-class SessionsWorkload(Seeded, OneClass):
+class SessionsWorkload(Recorded, OneClass):
     """A file of recorded sessions, taken in this `order`, each of which is sent as steps that wait for each other.
 
     `replies`: what later steps repeat. With the server's, the text of its answer stands in place of the recorded one, and
@@ -33,9 +33,6 @@ class SessionsWorkload(Seeded, OneClass):
     chosen_by: ClassVar[str] = "workload.sessions"
     noun: ClassVar[str] = "a file of sessions"
     decides: ClassVar[str] = "the file of sessions determines what is sent ({workload.sessions})"
-    based_on: ClassVar[None] = None
-    input_tokens: ClassVar[None] = None
-    count_template: ClassVar[bool] = False  # prompts are as long as they are
     turns: ClassVar[Distribution | None] = None
     file: ClassVar[None] = None
     file_sha256: ClassVar[None] = None
@@ -97,13 +94,3 @@ class SessionsWorkload(Seeded, OneClass):
         HARMLESS,
     ] = "auto"
     prefix_sharing: PrefixSharing = None
-
-    @property
-    def text_only(self) -> bool:
-        """See Seeded."""
-        return True
-
-    @property
-    def shares(self) -> bool:
-        """See AnyKind: a step repeats what was said before it."""
-        return True

@@ -42,6 +42,7 @@ from inferometer.plan.workload_kind import (
     OneClass,
     OneTurn,
     PrefixSharing,
+    Recorded,
     Seeded,
     Text,
     Turns,
@@ -230,16 +231,12 @@ class MixtureWorkload(_Drawn, NoLengths):
         return super().shares or any(one.shared_prefix is not None for one in self.classes)
 
 
-class RowsWorkload(Seeded, OneClass):
+class RowsWorkload(Recorded, OneClass):
     """The rows of a file of the user's own, each a request, taken in this `order`.
 
     `output_tokens` are for rows that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from
     then on. `prefix_sharing` declares what its prompts have in common (draft 4.3.1).
     """
-
-    based_on: ClassVar[None] = None
-    input_tokens: ClassVar[None] = None
-    count_template: ClassVar[bool] = False  # prompts are as long as they are
 
     order: Annotated[
         Literal["file", "shuffled", "sampled"],
@@ -259,16 +256,6 @@ class RowsWorkload(Seeded, OneClass):
         HARMLESS,
     ] = "auto"
     prefix_sharing: PrefixSharing = None
-
-    @property
-    def text_only(self) -> bool:
-        """See Seeded."""
-        return True
-
-    @property
-    def shares(self) -> bool:
-        """See AnyKind."""
-        return True
 
 
 class PromptsWorkload(RowsWorkload, Turns):

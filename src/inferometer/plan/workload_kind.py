@@ -161,6 +161,24 @@ class Seeded(AnyKind):
         return self.prompt_format == "text"
 
 
+class Recorded(Seeded):
+    """What kinds have whose prompts are a file's of the user's own: texts as long as they are, which may begin alike."""
+
+    based_on: ClassVar[None] = None
+    input_tokens: ClassVar[None] = None
+    count_template: ClassVar[bool] = False
+
+    @property
+    def text_only(self) -> bool:
+        """See Seeded."""
+        return True
+
+    @property
+    def shares(self) -> bool:
+        """See AnyKind."""
+        return True
+
+
 class Turns(Seeded):
     """What kinds have whose requests may be turns of conversations.
 
