@@ -110,6 +110,16 @@ def wait_for_answers(process: subprocess.Popen[str], out: Path, more_than: int, 
     raise AssertionError("the run never got going")
 
 
+def killed(process: subprocess.Popen[str], folder: Path) -> None:
+    """Kill all processes of a run whose folder this is, a second on: that much may be lost."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1.0)
+    for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert not (folder / "summary.json").exists()
+
+
 def own_child(module: str) -> psutil.Process:
     """The one process that these tests started to run a module. Others of theirs that nobody has waited for yet have no command
     line any more."""

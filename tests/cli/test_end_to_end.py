@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import psutil
 import pytest
-from commands import COMMAND, SMALL, finish, only, run, run_process, start, wait_for_answers
+from commands import COMMAND, SMALL, finish, killed, only, run, run_process, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -278,12 +275,7 @@ def test_a_killed_run_is_recovered_up_to_its_last_flush(tmp_path: Path) -> None:
     lead_in = LEAD_PER_SLOT * 4
     folder = wait_for_answers(process, tmp_path, lead_in + 3)
     before = Counters.attach(folder, 0, 1).progress().ok - lead_in
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)  # the second that may be lost
-    for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
-        os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=30)
-    assert not (folder / "summary.json").exists()
+    killed(process, folder)
     code, stdout, _ = finish("recover", str(folder), "--json")
     summary = json.loads(stdout)
     assert code == 130

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from commands import finish, only, start, wait_for_answers
+from commands import finish, killed, only, start, wait_for_answers
 from serving import serving
 from simulating import simulated
 
@@ -39,16 +34,11 @@ def written(path: Path, rows: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def killed(out: Path, *words: str) -> Path:
+def killed_run(out: Path, *words: str) -> Path:
     """The folder of a run whose processes were all killed in the middle of its load."""
     process = start("run", *words, "--warmup", "0", "--duration", "60s", out=out)
     folder = wait_for_answers(process, out, 12)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(1.0)  # the second that may be lost
-    for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
-        os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=30)
-    assert not (folder / "summary.json").exists()
+    killed(process, folder)
     return folder
 
 
@@ -62,7 +52,7 @@ def test_a_killed_run_of_tasks_is_judged_by_the_file_that_the_user_names(tmp_pat
     run's own file, each answer is judged as its text tells, and its spans are joined; `report` keeps that."""
     spans, file = tmp_path / "spans.jsonl", written(tmp_path / "tasks.jsonl", ROWS)
     with serving(system="rag", system_settings=QUICK, spans=spans) as port:
-        folder = killed(
+        folder = killed_run(
             tmp_path / "runs", "--url", f"http://127.0.0.1:{port}", "--boundary", "compound", "--tasks", file,
             "--spans", str(spans), "--rate", "40",
         )  # fmt: skip
@@ -226,7 +216,7 @@ def test_a_killed_run_of_sessions_keeps_its_steps(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps({"session": f"s{at}", **SESSION}) + "\n" for at in range(40)))
     with serving() as port:
         url = f"http://127.0.0.1:{port}"
-        folder = killed(tmp_path / "runs", "--url", url, "--sessions", str(file), "--concurrency", "2")
+        folder = killed_run(tmp_path / "runs", "--url", url, "--sessions", str(file), "--concurrency", "2")
         code, stdout, stderr = finish("recover", str(folder), "--json")
         assert code == 130, stderr
         summary = json.loads(stdout)

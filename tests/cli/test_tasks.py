@@ -50,6 +50,15 @@ def written(path: Path, rows: list[dict[str, Any]]) -> str:
     return str(path)
 
 
+def before_the_load(seen: Seen) -> Script | None:
+    """What a system says to what the run asks before its tasks; None: to a task."""
+    if seen.method == "GET":
+        return Script(MODELS)
+    if not json.loads(seen.body)["stream"]:
+        return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
+    return None
+
+
 class System:
     """A compound system: it takes over the caller's trace and writes a model call and a tool for each request."""
 
@@ -59,11 +68,9 @@ class System:
 
     def __call__(self, seen: Seen) -> Script:
         """See Answer of peers.py."""
-        if seen.method == "GET":
-            return Script(MODELS)
+        if (said_before := before_the_load(seen)) is not None:
+            return said_before
         body = json.loads(seen.body)
-        if not body["stream"]:
-            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
         parent = seen.headers.get("traceparent", "")
         self.parents.append(parent)
         with self._spans.open("a") as file:
@@ -270,11 +277,9 @@ def test_what_a_user_does_not_see_decides_no_task(tmp_path: Path, aside: str) ->
     ]
 
     def answer(seen: Seen) -> Script:
-        if seen.method == "GET":
-            return Script(MODELS)
+        if (said_before := before_the_load(seen)) is not None:
+            return said_before
         body = json.loads(seen.body)
-        if not body["stream"]:
-            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
         said = "Paris" if body["messages"][-1]["content"] == "say" else "Rome"
         return Script(chunked(*thinking((aside, "is it "), (aside, "Paris"), ("content", said))))
 
@@ -346,11 +351,8 @@ class Sender:
 
     def __call__(self, seen: Seen) -> Script:
         """See Answer of peers.py."""
-        if seen.method == "GET":
-            return Script(MODELS)
-        body = json.loads(seen.body)
-        if not body["stream"]:
-            return Script(whole(200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}'))
+        if (said_before := before_the_load(seen)) is not None:
+            return said_before
         spans = _spans(seen.headers.get("traceparent", ""))
         data = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
         if self._kind != "application/json":
