@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 LEAVING_S = 1.0
 """How long a thread may take to leave a connection that was closed under it."""
@@ -89,7 +89,7 @@ class BoundedRequest(BaseHTTPRequestHandler):
 
     server: BoundedServer
     protocol_version = "HTTP/1.1"
-    timeout: float
+    timeout: ClassVar[float]
 
     def setup(self) -> None:
         """See StreamRequestHandler."""

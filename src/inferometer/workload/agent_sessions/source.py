@@ -87,10 +87,11 @@ class SessionRows:
     def _sent(self) -> Sequence[int]:
         """The sessions that are sent whole, where the file's order and a number of requests say so; else all."""
         every = range(len(self._store))
-        if self._workload.order != "file" or self._most is None:
+        most = self._most
+        if self._workload.order != "file" or most is None:
             return every
         ends = accumulate(self._store.steps)
-        return every[: sum(1 for _ in takewhile(lambda end: end <= self._most, ends))]
+        return every[: sum(1 for _ in takewhile(lambda end: end <= most, ends))]
 
     def facts(self) -> SourceFacts:
         """See Source."""
