@@ -83,8 +83,9 @@ _READ: dict[str, dict[str, object]] = {
 REACHING = _PARTS | _READ
 INERT = {
     # Names, numbers with units, and digests.
-    "engine.preset", "engine.system", "engine.settings", "names", "plan.name", "plan.target.api", "plan.trace.sha256", "plan.slos.metric",
-    "plan.slos.unit", "plan.server_metrics.formats", "plan.workload.file_sha256", "plan.workload.prompts_sha256",
+    "engine.preset", "engine.system", "engine.settings", "names", "plan.name", "plan.target.api", "plan.trace.sha256",
+    "plan.slos.metric", "plan.slos.unit", "plan.server_metrics.formats", "plan.workload.file_sha256",
+    "plan.workload.prompts_sha256",
     "plan.workload.sessions_sha256",
     "plan.workload.classes.name", "tests.fairness.classes.name",
     # Places in messages that come.

@@ -14,8 +14,7 @@ from procedures.driving import Ran, Silent, carried_out
 
 from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
-from inferometer.procedures.saturation import LIVES
-from inferometer.procedures.setup import open_loop, without_warm_up
+from inferometer.procedures.setup import LIVES, open_loop, without_warm_up
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual

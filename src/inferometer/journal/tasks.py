@@ -60,12 +60,12 @@ class TaskSteps:
     """What one trace holds: the number of its spans; by kind the number of steps, and the time in which one at least ran;
     tokens of the model steps (None: not all report them); steps that failed, and requests inside that were sent once more.
 
-    Of steps that the usage of an answer lists, `spans`, `ns`, `failed_steps` and `resends` are None: it does not tell.
+    Of steps that usage lists, `spans`, `failed_steps` and `resends` are None and `ns` is empty: it does not tell.
     """
 
     spans: int | None
     steps: dict[str, int] = field(default_factory=dict)
-    ns: dict[str, int] | None = field(default_factory=dict)
+    ns: dict[str, int] = field(default_factory=dict)
     input_tokens: int | None = None
     output_tokens: int | None = None
     failed_steps: int | None = 0
@@ -86,7 +86,7 @@ def of_usage(listed: str) -> TaskSteps:
     counted = {kind: sum(one[0] == kind for one in steps) for kind in STEP_KINDS}
     model = [one for one in steps if one[0] == "model"]
     tokens = _sum([one[1] for one in model]), _sum([one[2] for one in model])
-    return TaskSteps(None, counted, None, *tokens, None, None)
+    return TaskSteps(None, counted, {}, *tokens, None, None)
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
@@ -130,7 +130,7 @@ def write(path: Path, rows: Sequence[TaskRow], run: str) -> None:
     for kind in STEP_KINDS:
         columns[f"{kind}_steps"] = [None if one is None else one.steps.get(kind, 0) for one in steps]
         columns[f"{kind}_ns"] = [
-            None if one is None or one.ns is None else one.ns.get(kind, 0) for one in steps
+            None if one is None or one.spans is None else one.ns.get(kind, 0) for one in steps
         ]
     columns["model_input_tokens"] = [None if one is None else one.input_tokens for one in steps]
     columns["model_output_tokens"] = [None if one is None else one.output_tokens for one in steps]
