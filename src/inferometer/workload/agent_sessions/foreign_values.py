@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +20,7 @@ from inferometer.errors import PlanError
 from inferometer.foreign_json import NotJSON, check_depth, check_size, surely_shallow
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.target import Body
+from inferometer.workload.agent_sessions.decode_faults import worded
 from inferometer.workload.agent_sessions.recorded_lines import lines_of, refusal, unreadable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -33,8 +33,6 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, le=LONGEST)]
 Object = dict[str, Any]
 
 T = TypeVar("T")
-_TYPES = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
-          "object": "an object", "null": "null"}  # fmt: skip
 
 
 class Fault(ValueError):
@@ -59,7 +57,7 @@ def decoded(path: Path, number: int, line: bytes, kind: type[T]) -> T:
     except RecursionError:
         raise refusal(path, number, None, "is nested too deeply") from None
     except msgspec.ValidationError as cause:
-        raise refusal(path, number, *_worded(str(cause))) from None
+        raise refusal(path, number, *worded(str(cause), _unknown)) from None
     except msgspec.DecodeError:
         raise refusal(path, number, None, "is no JSON, or is cut off") from None
 
@@ -90,20 +88,8 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _worded(message: str) -> tuple[str | None, str]:
-    """The field and the fault in a message of msgspec's, which may repeat a value."""
-    what, _, rest = message.partition(" - at `$")
-    place = rest.rstrip("`").removeprefix(".")[:120]
-    if (named := re.search(r"field `(.*)`", what, re.DOTALL)) is not None:
-        name = f"{place}.{named[1][:60]}" if place else named[1][:60]
-        return name, "is missing but required" if "missing" in what else "there is no such field"
-    if (expected := re.match(r"Expected `([^`]*)`(.*)", what, re.DOTALL)) is not None:
-        kinds = " or ".join(_TYPES.get(one, one) for one in expected[1].split(" | "))
-        limit = (
-            "" if ", got" in expected[2] else expected[2].replace(">=", "at least").replace("<=", "at most")
-        )
-        return place or None, f"must be {kinds}{limit}"
-    return place or None, "has a value that the format does not know"
+def _unknown(_place: str, _what: str) -> str:
+    return "has a value that the format does not know"
 
 
 def check_messages(messages: Sequence[Object], field: str = "messages") -> None:

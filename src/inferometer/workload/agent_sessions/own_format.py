@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,6 +30,7 @@ from inferometer.errors import PlanError
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.target import Body
 from inferometer.units import NS_PER_MS
+from inferometer.workload.agent_sessions.decode_faults import worded
 from inferometer.workload.agent_sessions.recorded_lines import lines_of, refusal
 from inferometer.workload.agent_sessions.session import MOST_STEPS, NONE, AgentSession, Delay, Step
 
@@ -121,17 +121,6 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _FIELDS = {kind: tuple(one.name for one in msgspec.structs.fields(kind)) for kind in (Line, _Step)}
-_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
-_MISSING = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
-_TYPES = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
 
 
 class OwnFormat:
@@ -156,38 +145,19 @@ class OwnFormat:
             except RecursionError:
                 raise refusal(path, number, None, "is nested too deeply") from None
             except msgspec.ValidationError as cause:
-                raise refusal(path, number, *_worded(str(cause))) from None
+                raise refusal(path, number, *worded(str(cause), _otherwise)) from None
             except msgspec.DecodeError as cause:
                 raise refusal(path, number, None, f"is no JSON: {cause}") from None
             yield _Reading(path, number, found, values).session()
 
 
-def _worded(message: str) -> tuple[str | None, str]:
-    """The field and the fault in a message of msgspec's. None: the fault is the line's."""
-    match = _AT.match(message)
-    what, place = (message, "") if match is None else (match["what"], match["place"] or "")
-    if (missing := _MISSING.fullmatch(what)) is not None:
-        name = missing["name"][:60]
-        said = "is missing but required" if missing["how"] == "missing required" else "there is no such field"
-        return (f"{place}.{name}" if place else name), said
-    if what.startswith("Invalid enum value"):
-        last = place.rpartition(".")[2]
-        allowed = {"role": "assistant" if place.endswith("reply.role") else " or ".join(ROLES)}
-        return (
-            place,
-            f"must be {allowed.get(last, 'function' if 'tool_calls' in place else 'text or image_url')}",
-        )
-    if (expected := re.fullmatch(r"Expected `([^`]*)`(.*)", what, re.DOTALL)) is not None:
-        kinds = [_TYPES.get(one, one) for one in expected[1].split(" | ")]
-        return place or None, f"must be {' or '.join(kinds)}{_limit(expected[2])}"
-    return place or None, what
-
-
-def _limit(rest: str) -> str:
-    """What follows the type in a message of msgspec's."""
-    if (got := re.fullmatch(r", got `([^`]*)`", rest)) is not None:
-        return f", not {_TYPES.get(got[1], got[1])}"
-    return rest.replace(">=", "at least").replace("<=", "at most")
+def _otherwise(place: str, what: str) -> str:
+    """Words for a value that is none of those allowed; the others are our own (`__post_init__`)."""
+    if not what.startswith("Invalid enum value"):
+        return what
+    if place.endswith(".role"):
+        return f"must be {'assistant' if place.endswith('reply.role') else ' or '.join(ROLES)}"
+    return f"must be {'function' if 'tool_calls' in place else 'text or image_url'}"
 
 
 class _Reading:
