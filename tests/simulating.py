@@ -8,6 +8,7 @@ from typing import Any
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.drive.progress_counters import Progress
+from inferometer.drive.shares import Shares, share_of
 from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
 from inferometer.run.evaluate import RunResult
@@ -25,9 +26,15 @@ class Nobody:
         """See Ui."""
 
 
-def simulated(out: Path, flags: dict[str, object], *settings: str, system: str | None = None) -> RunResult:
+def simulated(
+    out: Path,
+    flags: dict[str, object],
+    *settings: str,
+    system: str | None = None,
+    shares: Shares = share_of,
+) -> RunResult:
     """One simulation, of an engine or of a system on it."""
-    return simulate(build(None, flags), choose(None, settings, system), out, Nobody())
+    return simulate(build(None, flags), choose(None, settings, system), out, Nobody(), shares=shares)
 
 
 def timeless(summary: Summary) -> dict[str, Any]:

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from recorded_sessions import agent, written
 from simulating import simulated
 
 from inferometer.documents.summary import Summary
 from inferometer.drive.pacer import Ending
-from inferometer.drive.step_pacer import StepPacer
+from inferometer.drive.share import Assignment
+from inferometer.drive.shares import Shares, share_of
+from inferometer.drive.step_graph import StepGraph
 from inferometer.drive.step_share import StepShare
+from inferometer.journal import steps
+from inferometer.journal.schedule import Schedule
 
 ROW = 42
 """Of a subagent's step, in the schedule of the warm-up's session and those measured behind it."""
 OF_SESSIONS = {"session_steps", "session_gaps", "session_context", "session_cache"}
 
 
-def failed(out: Path, **flags: object) -> set[str]:
+def failed(out: Path, shares: Shares, **flags: object) -> set[str]:
     """The checks of sessions by which a run of forty sessions is INVALID."""
-    return {reason.code for reason in played(out, **flags).verdict.reasons} & OF_SESSIONS
+    return {reason.code for reason in played(out, shares, **flags).verdict.reasons} & OF_SESSIONS
 
 
-def played(out: Path, **flags: object) -> Summary:
+def played(out: Path, shares: Shares = share_of, **flags: object) -> Summary:
     """A simulation of forty sessions."""
     file = written(out / "sessions.jsonl", [agent(str(at)) for at in range(40)])
     given = {"--sessions": str(file), "--rate": "20", "--warmup": "4", "--output-tokens": "8"}
-    made = simulated(out, given | {f"--{name}": value for name, value in flags.items()})
-    steps = made.summary.agent_sessions
-    assert steps is not None
-    assert steps.begun == 40
+    made = simulated(out, given | {f"--{name}": value for name, value in flags.items()}, shares=shares)
+    sessions = made.summary.agent_sessions
+    assert sessions is not None
+    assert sessions.begun == 40
     return made.summary
 
 
@@ -45,53 +51,75 @@ def test_a_client_without_a_fault_passes(replies: str, tmp_path: Path) -> None:
     assert checks["session_context"].facts["continued"] >= 80
 
 
-def test_a_subagent_that_is_dropped_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a pacer that leaves one step out as if it had come too late."""
-    await_step = StepPacer._await
+class Faulty(StepShare):
+    """A client's part of a load of sessions, with a fault; subclasses say which."""
 
-    def dropping(self: StepPacer, row: int, cycle: int, since: int, **more: Any) -> None:
-        if row == ROW:
-            self._leave_out([row], cycle, since)
-        else:
-            await_step(self, row, cycle, since, **more)
-
-    monkeypatch.setattr(StepPacer, "_await", dropping)
-    assert failed(tmp_path) == {"session_steps"}
+    @classmethod
+    def of(cls, schedule: Schedule, assignment: Assignment) -> StepShare:
+        """See Shares."""
+        return cls(schedule, steps.read(schedule.path.with_name(steps.FILE)), assignment)
 
 
-def test_a_delay_that_is_ignored_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a pacer that takes a tool's time off the instant of one step."""
-    await_step = StepPacer._await
+class Forgetful(StepGraph):
+    """One step is never begun."""
 
-    def hurrying(self: StepPacer, row: int, cycle: int, since: int, **more: Any) -> None:
-        await_step(self, row, cycle, since - self._graph.delay_ns[row] * (row == ROW - 1), **more)
-
-    monkeypatch.setattr(StepPacer, "_await", hurrying)
-    assert failed(tmp_path) == {"session_gaps"}
+    def following(self, row: int) -> Sequence[int]:
+        """See StepGraph."""
+        return [one for one in super().following(row) if one != ROW]
 
 
-def test_a_reply_of_another_branch_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a share that takes the subagent's answer for that to the step beside it."""
-    ended = StepShare.ended
+class Dropping(Faulty):
+    """By that graph."""
 
-    def mixing(self: StepShare, end: Ending, reply: str) -> None:
-        ended(self, end, "what the subagent said" if end.row == ROW - 2 else reply)
-
-    monkeypatch.setattr(StepShare, "ended", mixing)
-    assert failed(tmp_path, replies="server") == {"session_context"}
-    assert failed(tmp_path, replies="recorded") == set()
+    def __init__(self, schedule: Schedule, table: pa.Table, assignment: Assignment) -> None:
+        super().__init__(schedule, table, assignment)
+        self._graph = Forgetful(schedule, table)
 
 
-def test_a_conversation_of_another_session_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a share that repeats for one step what was asked for last."""
-    taken, last = StepShare._taken, [b""]
+class Hurrying(Faulty):
+    """A tool's time is taken off the instant of one step."""
 
-    def mixing(self: StepShare, row: int, cycle: int) -> bytes:
-        before, last[0] = last[0], taken(self, row, cycle)
-        return before if row == 2 * ROW - 4 else last[0]
+    def __init__(self, schedule: Schedule, table: pa.Table, assignment: Assignment) -> None:
+        super().__init__(schedule, table, assignment)
+        delays = np.array(self._graph.delay_ns)
+        delays[ROW - 1] = 0
+        self._graph.delay_ns = delays.data
 
-    monkeypatch.setattr(StepShare, "_taken", mixing)
-    assert failed(tmp_path) == {"session_context"}
+
+class Mixing(Faulty):
+    """The subagent's answer is taken for that to the step beside it."""
+
+    def ended(self, end: Ending, reply: str) -> None:
+        """See Share."""
+        super().ended(end, "what the subagent said" if end.row == ROW - 2 else reply)
+
+
+class Elsewhere(Faulty):
+    """One step repeats what was asked for last."""
+
+    _last = b""
+
+    def _taken(self, row: int, cycle: int) -> bytes:
+        before, self._last = self._last, super()._taken(row, cycle)
+        return before if row == 2 * ROW - 4 else self._last
+
+
+@pytest.mark.parametrize(
+    ("fault", "replies", "found"),
+    [
+        (Dropping, "recorded", {"session_steps"}),
+        (Hurrying, "recorded", {"session_gaps"}),
+        (Mixing, "server", {"session_context"}),
+        (Mixing, "recorded", set()),
+        (Elsewhere, "recorded", {"session_context"}),
+    ],
+)
+def test_a_client_with_a_fault_is_found(
+    fault: type[Faulty], replies: str, found: set[str], tmp_path: Path
+) -> None:
+    """Law: a run in which one step was dropped, hurried, or sent with another's words is INVALID by the check whose matter it
+    is alone; where recorded answers are repeated, it is no matter what the server's were taken for."""
+    assert failed(tmp_path, fault.of, replies=replies) == found
 
 
 def test_the_share_of_time_is_in_the_summary(tmp_path: Path) -> None:
