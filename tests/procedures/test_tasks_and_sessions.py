@@ -69,7 +69,7 @@ def test_answers_whose_lengths_tasks_name_are_not_called_of_one_length(tmp_path:
 
 
 def test_a_rate_of_sessions_counts_sessions(tmp_path: Path) -> None:
-    """Law: a level of recorded sessions begins sessions at its rate, and sends all their steps."""
+    """Law: a level of recorded sessions begins sessions at its rate, sends all their steps, and is called by that rate."""
     plan = Plan.model_validate(
         {
             "workload": {"sessions": sessions(tmp_path), "output_tokens": 4},
@@ -77,9 +77,10 @@ def test_a_rate_of_sessions_counts_sessions(tmp_path: Path) -> None:
         }
     )
     ran = carried_out(
-        tmp_path, "ttft", plan=plan, tests={"ttft": {"requests": 240, "rates": [5]}}, quick=True
+        tmp_path, "ttft", plan=plan, tests={"ttft": {"requests": 240, "rates": [5, 6]}}, quick=True
     )
-    (level,) = ran.of("ttft", "level")
+    assert {one["at"] for one in ran.test("ttft")["values"]} == {"5 sessions/s", "6 sessions/s"}
+    level, _ = ran.of("ttft", "level")
     begun = level["agent_sessions"]
     assert level["requests"]["sent"] == 240
     assert begun["begun"] == 60
