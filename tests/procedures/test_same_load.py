@@ -9,12 +9,15 @@ import msgspec
 import pytest
 from procedures.modelled import System, carried, results, summary
 
+from inferometer.documents.campaign import Conditions
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results
+from inferometer.procedures.same_load import changes
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, runs
+from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
 
 PLACES, SERVICE_S = 16, 0.5
 
@@ -75,6 +78,27 @@ def test_intervals_that_meet_say_nothing() -> None:
     asked = setup("capacity")
     done = carried("capacity", asked, system(lambda number: 1.2 if number % 2 else 1.0, width=0.125))
     assert "changed_at_equal_load" not in undecided(results("capacity", asked, done))
+
+
+@pytest.mark.parametrize(
+    ("longer", "arrival", "changed"), [(1, "poisson", False), (10, "poisson", True), (1, "constant", True)]
+)
+def test_in_open_loop_the_number_that_came_may_differ_by_chance(
+    longer: int, arrival: str, changed: bool
+) -> None:
+    """Law: a system that keeps up does what came. 526 requests in 120 s and 923 in 240 s are one rate of Poisson arrivals by
+    chance, though a full system did as much in each third of the first; ten times as many are not, and constant ones never."""
+    plan = Plan.model_validate({"load": {"rate": 4.0, "arrival": arrival, "requests": 100}})
+    done = [
+        PerformedRun(
+            Run(plan, "level", Conditions(rate=4.0), Note("warming_up")),
+            Measured(
+                "run", summary(plan, request_s=count / seconds, completed=count, seconds=seconds, width=0.005)
+            ),
+        )
+        for count, seconds in ((526 * longer, 120.0 * longer), (923 * longer, 240.0 * longer))
+    ]
+    assert [one.code for one in changes(done)] == ["changed_at_equal_load"] * changed
 
 
 def test_a_run_that_lost_requests_says_nothing_of_its_load() -> None:

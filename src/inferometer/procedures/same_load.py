@@ -4,8 +4,8 @@
 | -------------- | ------------------------------------------------------------------------------------------------- |
 | at one load    | equal: what is asked but for the seed, and how (workload_key); open or closed loop; requests a    |
 |                | second or in flight; the test's own conditions; the states switched to before them                |
-| apart          | the 95 % intervals of their output tokens a second (thirds.py) are disjoint, and the values       |
-|                | differ by more than SHARE of the lesser                                                           |
+| apart          | the 95 % intervals of their output tokens a second (thirds.py, and in open loop the chance of how |
+|                | many requests came) are disjoint, and the values differ by more than SHARE of the lesser          |
 
 A search goes from level to level, and takes what it sees for one system's. Where that became slower or faster meanwhile, each
 level may be right and the answer none. Runs without an interval and runs that lost requests say nothing here. A change between
@@ -17,6 +17,7 @@ requests ended, that 100 % is not the system's any more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -28,9 +29,10 @@ from inferometer.procedures.plateau import SIZING
 from inferometer.procedures.results import Results, joined
 from inferometer.procedures.setup import Setup, workload_key
 from inferometer.procedures.step import Performed, PerformedRun, Run, Switch, Switched, is_run
-from inferometer.procedures.summary_access import rate
+from inferometer.procedures.summary_access import rate, samples
 from inferometer.procedures.thirds import output_interval
 
+Z95 = 1.96
 SHARE = 0.05
 ANSWERED = 0.99
 """Of a run's requests: one that lost more was not at the load that it offered."""
@@ -130,7 +132,18 @@ def _seen(one: PerformedRun) -> _Seen | None:
     answered = summary.success_rate.value
     if output is None or ends is None or answered is None or answered < ANSWERED:
         return None
-    return _Seen(one, output, ends)
+    chance = _chance_of_arrivals(one) * output
+    low, high = (math.hypot(end - output, chance) for end in ends)
+    return _Seen(one, output, (output - low, output + high))
+
+
+def _chance_of_arrivals(one: PerformedRun) -> float:
+    """By what share the number of requests that came may differ, by 95 %: in open loop what a system does that keeps up is what
+    came, and one that is full of what came by chance does the same in each third."""
+    load, count = one.step.plan.load, samples(one.outcome.summary) or 0
+    if load.model != "open" or load.arrival == "constant" or not count:
+        return 0.0
+    return Z95 / math.sqrt(count * load.burstiness)
 
 
 def _apart(first: _Seen, then: _Seen) -> bool:
