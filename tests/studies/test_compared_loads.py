@@ -22,6 +22,7 @@ from inferometer.judge.comparison.campaign_figures import HEADLINES, KINDS
 from inferometer.judge.comparison.loads import SHARE, apart
 from inferometer.plan.campaign import campaign
 from inferometer.report.campaign.comparison import console, html, junit, markdown
+from inferometer.report.campaign.comparison.words import at_loads
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import carry_out
@@ -162,6 +163,23 @@ def test_loads_are_apart_by_their_means_whichever_side_is_the_baseline(
     if abs(high / low - 1 - SHARE) > 1e-9:
         assert [load is not None for load in found] == [high / low - 1 > SHARE] * 2
     assert apart("ttft", [sides[0], sides[0]], ("level",)) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "unit"),
+    [
+        ({"kind": "sessions"}, "sessions"),
+        ({"turns": "4", "kind": "standard"}, "conversations"),
+        ({"turns": None}, "requests"),
+    ],
+)
+def test_loads_are_named_by_what_they_count(workload: Mapping[str, Any], unit: str) -> None:
+    """Law: a load of sessions or conversations is no load of requests in any sentence about it."""
+    sides = [[at_rate("ttft", rate, 1.0, plan={"workload": workload})] for rate in (10.0, 4.0)]
+    found = apart("ttft", sides, {"level"})
+    assert found is not None
+    assert found.of == unit
+    assert at_loads(found) == f"ttft at 50 %: A 5, B 2 {unit}/s"
 
 
 def test_absolute_rates_are_compared_level_by_level() -> None:

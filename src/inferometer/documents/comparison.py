@@ -59,14 +59,15 @@ class NoiseSide(Part, frozen=True):
 class ComparedLoads(Part, frozen=True):
     """The load of a level of a test on each side, the mean over its campaigns; None: a side has no such level.
 
-    `percent`: of the system's own maximum; None: the level is no percentage. `measure`: of `values`, requests per second or
-    requests in flight.
+    `percent`: of the system's own maximum; None: the level is no percentage. `measure`: of `values`, a rate per second or what
+    is in flight; `of`: what that counts.
     """
 
     test: str
     percent: float | None
     measure: Literal["rate", "concurrency"]
     values: tuple[float | None, ...]
+    of: Literal["requests", "conversations", "sessions"] = "requests"
 
 
 class ItemFacts(Part, frozen=True, omit_defaults=True):

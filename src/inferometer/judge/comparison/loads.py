@@ -56,7 +56,17 @@ def apart(
     far = max(distances, key=lambda level: distances[level], default=None)
     if far is None or distances[far] <= SHARE:
         return None
-    return ComparedLoads(test, far.percent, far.measure, tuple(one.get(far) for one in loads))
+    return ComparedLoads(
+        test, far.percent, far.measure, tuple(one.get(far) for one in loads), _counted(sides[0][0])
+    )
+
+
+def _counted(document: ProcedureDocument) -> Literal["requests", "conversations", "sessions"]:
+    """What the loads of a test count, by its plan's workload."""
+    workload = document.plan.get("workload", {})
+    if workload.get("kind") == "sessions":
+        return "sessions"
+    return "requests" if workload.get("turns") is None else "conversations"
 
 
 def loads_of(document: ProcedureDocument, parts: Collection[str]) -> tuple[float, ...]:

@@ -53,7 +53,8 @@ _SAME_LOAD = (
     "Give absolute rates on all sides (--param ttft.rates=[...], or tradeoff.capacity_rate), or compare what depends on no "
     "such load: --metric throughput, --metric capacity."
 )
-_UNITS = {"rate": "requests/s", "concurrency": "requests in flight"}
+_UNITS = {"rate": "/s", "concurrency": " in flight"}
+"""Behind what a load counts."""
 
 
 def title_of(item: Item) -> str:
@@ -99,7 +100,7 @@ def at_loads(one: ComparedLoads, labels: Sequence[str] = ()) -> str:
     sides = ", ".join(
         f"{labels[at] if labels else words.label(at)} {figure(load)}" for at, load in enumerate(one.values)
     )
-    return f"{clean(one.test)}{level}: {sides} {_UNITS[one.measure]}"
+    return f"{clean(one.test)}{level}: {sides} {one.of}{_UNITS[one.measure]}"
 
 
 def title(one: CampaignFigure) -> str:
@@ -131,7 +132,7 @@ def held(one: CampaignFigure) -> str:
 def _against(loads: ComparedLoads) -> str:
     """The two loads of a figure: `5.185 requests/s of the baseline, 2.045 of this side`."""
     baseline, side = map(figure, loads.values)
-    return f"{baseline} {_UNITS[loads.measure]} of the baseline, {side} of this side"
+    return f"{baseline} {loads.of}{_UNITS[loads.measure]} of the baseline, {side} of this side"
 
 
 def amount(estimate: Estimate | None) -> str:
