@@ -138,9 +138,10 @@ def _seen(one: PerformedRun) -> _Seen | None:
 
 
 def _chance_of_arrivals(one: PerformedRun) -> float:
-    """By what share the number of requests that came may differ, by 95 %: in open loop what a system does that keeps up is what
-    came, and one that is full of what came by chance does the same in each third."""
-    load, count = one.step.plan.load, samples(one.outcome.summary) or 0
+    """By what share the number of arrivals may differ, by 95 %: in open loop what a system does that keeps up is what came, and
+    one that is full of what came by chance does the same in each third."""
+    load = one.step.plan.load
+    count = (samples(one.outcome.summary) or 0) / arrivals_in(one.step.plan, [one]).each
     if load.model != "open" or load.arrival == "constant" or not count:
         return 0.0
     return Z95 / math.sqrt(count * load.burstiness)
