@@ -19,9 +19,10 @@ from sample_runs import empty_summary, valid_summary
 from simulating import simulated
 
 from inferometer.documents.summary import Summary
-from inferometer.exports import metric_rows, request_rows
+from inferometer.exports import metric_rows, request_rows, tracked
 from inferometer.exports.exported_run import ExportedRun, marks_of, read
 from inferometer.exports.formats import Wanted
+from inferometer.exports.readings import figures, series_name, spreads
 from inferometer.exports.table_files import to_csv, to_parquet
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS
 
@@ -29,6 +30,39 @@ from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS
 def csv_rows(written: bytes) -> list[dict[str, str]]:
     """As Python's reader has them."""
     return list(csv.DictReader(io.StringIO(written.decode(), newline="")))
+
+
+def test_what_only_tasks_or_whole_sessions_have_is_exported_too(tmp_path: Path) -> None:
+    """Law: in every table and reading, with the values of the summary; a run of neither has no such row."""
+    tasks = tmp_path / "t.jsonl"
+    task = {"task": "sum", "input": "What is 12 + 30?", "criterion": {"number": 42}, "output_tokens": 40}
+    tasks.write_text(json.dumps(task) + "\n")
+    flags: dict[str, object] = {
+        "--boundary": "compound",
+        "--tasks": str(tasks),
+        "--rate": "5",
+        "--requests": "30",
+    }
+    ran = read(simulated(tmp_path / "t", flags, "wrong_answer=0.4", system="agent").folder)
+    rows = request_rows.request_rows(ran, Wanted()).to_pylist()
+    measured = [row for row in rows if row["phase"] == "measure"]
+    assert {row["task"] for row in measured} == {"sum"}
+    passed = [row["task_result"] for row in measured].count("passed")
+    assert ran.summary.tasks is not None
+    assert passed == ran.summary.tasks.all.succeeded
+    assert {row["task"] for row in rows if row["phase"] != "measure"} == {None}
+    assert tracked.values(ran.summary)["task_success_rate"] == passed / 30
+    assert {one.key: one.value for one in figures(ran.summary)}["task_success_rate"] == passed / 30
+
+    file = written(tmp_path / "s.jsonl", [agent(str(at)) for at in range(20)])
+    ran = read(simulated(tmp_path / "s", {"--sessions": file, "--concurrency": "4"}).folder)
+    named = {row["metric"]: row for row in metric_rows.metric_rows(ran.summary).to_pylist()}
+    sessions = ran.summary.agent_sessions
+    assert sessions is not None
+    assert sessions.ttft_ms is not None
+    assert named["session_ttft_ms"]["p50"] == sessions.ttft_ms.p50
+    assert "inferometer_session_ttft_seconds" in {series_name(one.key) for one in spreads(ran.summary)}
+    assert "task_success_rate" not in named
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,17 @@ from comparing import changed, figure, planned, side
 from msgspec import structs
 
 from benchmarks.comparison_null import KINDS, trial
-from inferometer.judge.comparison.compare import DECIDING, FIGURES, Comparison, Criteria, Run, compare
+from inferometer.judge.comparison.compare import (
+    DECIDING,
+    FIGURES,
+    OF_SESSIONS,
+    Comparison,
+    Criteria,
+    Run,
+    compare,
+)
 from inferometer.judge.comparison.equivalence import Declared
-from inferometer.metrics.catalogue import SESSION_FIGURES, TASK_SUCCESS
+from inferometer.metrics.catalogue import TASK_SUCCESS
 
 QUICK = Criteria(replicates=100)
 BASE = side(first=1)
@@ -48,7 +56,7 @@ def test_slower_is_worse_and_faster_is_better() -> None:
 def test_every_figure_of_a_run_is_compared_with_all_its_evidence() -> None:
     """In the table's order, each with both means, three intervals, an effect and what could have been seen."""
     found = compare([BASE, side(1.2, first=2)], QUICK).contrasts[0]
-    unknown = ("output_tok_dollar_h", "chunk_gap_p99", TASK_SUCCESS, *SESSION_FIGURES)
+    unknown = ("output_tok_dollar_h", "chunk_gap_p99", TASK_SUCCESS, *OF_SESSIONS)
     assert [one.name for one in found] == [name for name in FIGURES if name not in unknown]
     for one in found:
         if one.name == "success_rate":

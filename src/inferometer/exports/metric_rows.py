@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from inferometer.documents.outcomes import distributions, outcomes
 from inferometer.documents.summary import Summary
 from inferometer.exports.exported_run import ExportedRun, marks_of
 from inferometer.exports.formats import Wanted
@@ -50,7 +51,7 @@ def render_parquet(run: ExportedRun, _wanted: Wanted) -> bytes:
 
 def metric_rows(summary: Summary) -> pa.Table:
     """Every metric and rate of the catalogue, the shares of prompt tokens from a cache and the success rate; one that the run
-    has not has a row of nulls."""
+    has not has a row of nulls. Behind them what only runs of sessions and tasks have."""
     rows = []
     for key, metric in METRICS.items():
         stats: Stats | None = getattr(summary.metrics, key)
@@ -62,6 +63,11 @@ def metric_rows(summary: Summary) -> pa.Table:
         rows.append(_rate_row(key, title, "1", None, getattr(summary.throughput, key), None))
     success = summary.success_rate
     rows.append(_rate_row(SUCCESS, "Success Rate", "1", "more", success.value, success.ci95))
+    for key, entry, stats in distributions(summary):
+        rows.append(_metric_row(key, entry.title, entry.unit, entry.better, stats))
+    rows += [
+        _rate_row(one.key, one.title, one.unit, one.better, one.value, one.ci95) for one in outcomes(summary)
+    ]
     schema = pa.schema([column.field for column in _OWN])
     return marked(pa.Table.from_pylist(rows, schema=schema), marks_of(summary))
 

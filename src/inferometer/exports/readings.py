@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from inferometer.documents.outcomes import distributions, outcomes
 from inferometer.documents.summary import Summary
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS
 from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Stats
@@ -36,14 +37,24 @@ _UNITS: Mapping[str, Unit] = {
     "tokens": Unit("{token}"),
     "tokens/s": Unit("{token}/s"),
     "req/s": Unit("{request}/s"),
+    "sessions/s": Unit("{session}/s"),
+    "1": Unit("1"),
 }
 _SERIES = {
     "_ms": "_seconds",
     "_tok_s": "_tokens_per_second",
     "request_s": "requests_per_second",
+    "session_s": "sessions_per_second",
+    "session_goodput_s": "session_goodput_per_second",
     "_rate": "_ratio",
 }
-_INSTRUMENTS = {"_ms": "", "_tok_s": "_token_rate", "request_s": "request_rate"}
+_INSTRUMENTS = {
+    "_ms": "",
+    "_tok_s": "_token_rate",
+    "request_s": "request_rate",
+    "session_s": "session_rate",
+    "session_goodput_s": "session_goodput_rate",
+}
 """How a key of the catalogue ends, and what stands in that place."""
 
 
@@ -81,6 +92,8 @@ def spreads(summary: Summary) -> list[Spread]:
         stats: Stats | None = getattr(summary.metrics, key)
         if stats is not None:
             found.append(_spread(key, metric.title, metric.means, _UNITS[metric.unit], stats))
+    for key, entry, stats in distributions(summary):
+        found.append(_spread(key, entry.title, entry.means, _UNITS[entry.unit], stats))
     return found
 
 
@@ -103,7 +116,7 @@ def _spread(key: str, title: str, means: str, unit: Unit, stats: Stats) -> Sprea
 
 
 def figures(summary: Summary) -> list[Figure]:
-    """Each rate that the run has, and the share of requests that succeeded."""
+    """Each rate that the run has, the share of requests that succeeded, and what only runs of sessions and tasks have."""
     found = []
     for key, rate in RATES.items():
         value: float | None = getattr(summary.throughput, key)
@@ -115,6 +128,8 @@ def figures(summary: Summary) -> list[Figure]:
         means = "Requests that succeeded among those that ended."
         unit = Unit("1")
         found.append(Figure(SUCCESS, "Success Rate", means, unit, success.value, success.ci95))
+    for one in outcomes(summary):
+        found.append(Figure(one.key, one.title, one.means, _UNITS[one.unit], one.value, one.ci95))
     return found
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from inferometer.exports.exported_run import ExportedRun
 from inferometer.exports.formats import Wanted
 from inferometer.exports.table_files import MARKS, Column, clean, clean_text, marked, to_csv, to_parquet
+from inferometer.journal import tasks
 from inferometer.journal.schema import Phase
 from inferometer.journal.seal import record_parts
 from inferometer.measure.record import Floats, Record
@@ -71,6 +72,10 @@ _WORDS = {
 """Texts, which may be a server's."""
 _PHASE = Column("phase", pa.string(), "`warmup`, `measure`, `probe` or `lead`")
 _CLASS = Column("request_class", pa.string(), "its class; null: none")
+_TASK = Column("task", pa.string(), "name of its task; null: none, or not judged")
+_RESULT = Column(
+    "task_result", pa.string(), "`passed`, `failed` or `unjudged`, by the task's criterion; null: no task"
+)
 _SAMPLE = Column("sample", pa.bool_(), "whether it is one of the samples of the latency metrics")
 _METRICS = tuple(
     Column(key, pa.float64(), f"{metric.title}, in {metric.unit}")
@@ -87,6 +92,8 @@ COLUMNS = (
     *_WORDS.values(),
     *_RENAMED.values(),
     *_TIMES.values(),
+    _TASK,
+    _RESULT,
     _SAMPLE,
     *_METRICS,
 )
@@ -116,7 +123,7 @@ def _parts(run: ExportedRun, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.T
     names = [*(column.name for column in _KEPT), "phase", "request_class", *_WORDS, *_RENAMED, *_TIMES]
     names += ["event_ns"] * wanted.token_times + ["text"] * wanted.answers
     record = run.samples.record
-    origin, metrics = _origin(record), _metrics(run)
+    origin, metrics, results = _origin(record), _metrics(run), _results(run)
     begin = 0
     for part in record_parts(run.folder.record, names):
         rows = slice(begin, begin + len(part))
@@ -128,6 +135,12 @@ def _parts(run: ExportedRun, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.T
         columns |= {column.name: clean(part[name]) for name, column in _WORDS.items()}
         columns |= {column.name: _requested(part, name) for name, column in _RENAMED.items()}
         columns |= {column.name: _since(part[name], origin, NS_PER_S) for name, column in _TIMES.items()}
+        keys = list(zip(part["index"].to_pylist(), part["cycle"].to_pylist(), strict=True))
+        judged = [results.get(key, (None, None)) for key in keys]
+        columns |= {
+            _TASK.name: pa.array([None if one is None else printable(one) for one, _ in judged], pa.string())
+        }
+        columns |= {_RESULT.name: pa.array([result for _, result in judged], pa.string())}
         columns |= {_SAMPLE.name: pa.array(record.samples[rows])}
         columns |= {name: pa.array(values[rows], from_pandas=True) for name, values in metrics.items()}
         if wanted.token_times:
@@ -135,6 +148,15 @@ def _parts(run: ExportedRun, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.T
         if wanted.answers:
             columns |= {ANSWER.name: clean_text(part["text"])}
         yield pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _results(run: ExportedRun) -> dict[tuple[int, int], tuple[str, str]]:
+    """Task and result of each request that was judged."""
+    path = run.folder.tasks
+    if not path.is_file():
+        return {}
+    table = tasks.read(path, run.summary.run.id).select(["index", "cycle", "task", "state"])
+    return {(row["index"], row["cycle"]): (row["task"], row["state"]) for row in table.to_pylist()}
 
 
 def _origin(record: Record) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from inferometer.documents.outcomes import distributions, outcomes
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.exports.exported_run import marks_of
@@ -44,16 +45,23 @@ def values(summary: Summary) -> dict[str, float]:
     for key in METRICS:
         stats: Stats | None = getattr(summary.metrics, key)
         if stats is not None:
-            named = {name: getattr(stats, name) for name in ("n", *STATISTICS)}
-            found |= {f"{key}.{name}": float(value) for name, value in named.items() if value is not None}
+            found |= _of(key, stats)
     for key in RATES:
         rate: float | None = getattr(summary.throughput, key)
         if rate is not None:
             found[key] = float(rate)
     if summary.success_rate.value is not None:
         found[SUCCESS] = summary.success_rate.value
+    for key, _, stats in distributions(summary):
+        found |= _of(key, stats)
+    found |= {one.key: one.value for one in outcomes(summary)}
     states = ("sent", "completed", "failed", "cancelled")
     return found | {f"requests.{state}": float(getattr(summary.requests, state)) for state in states}
+
+
+def _of(key: str, stats: Stats) -> dict[str, float]:
+    named = {name: getattr(stats, name) for name in ("n", *STATISTICS)}
+    return {f"{key}.{name}": float(value) for name, value in named.items() if value is not None}
 
 
 def parameters(summary: Summary) -> dict[str, str]:

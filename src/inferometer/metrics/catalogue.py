@@ -451,24 +451,43 @@ TASK_SUCCESS = "task_success_rate"
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFigure:
-    """A compared figure of recorded sessions: `of`, a member of their account (measure/agent_sessions.py), and its `statistic`;
-    None: `of` is a rate."""
+class SessionEntry:
+    """A figure of recorded sessions as wholes: `of`, a member of their account (measure/agent_sessions.py). `compared`: the
+    statistics that a comparison shows of a distribution; a rate, which has none, is shown as it is."""
 
     title: str
-    unit: str
+    short: str
+    unit: Literal["ms", "sessions/s"]
     of: str
-    statistic: str | None
+    means: str
     better: Better
+    compared: tuple[str, ...] = ()
 
 
-SESSION_FIGURES = {
-    "session_s": SessionFigure("Sessions/s", "sessions/s", "sessions_s", None, "more"),
-    "session_goodput_s": SessionFigure("Good sessions/s", "sessions/s", "goodput_s", None, "more"),
-    "session_ttft_p50": SessionFigure("Session TTFT P50", "ms", "ttft_ms", "p50", "less"),
-    "session_last_answer_p50": SessionFigure("Last answer P50", "ms", "last_answer_ms", "p50", "less"),
-    "session_last_answer_p99": SessionFigure("Last answer P99", "ms", "last_answer_ms", "p99", "less"),
-}
+SESSION_RATES = {
+    "session_s": SessionEntry(
+        "Session Throughput", "Sessions/s", "sessions/s", "sessions_s",
+        "Recorded sessions all of whose steps had succeeded by then, per second of the steady window.", "more",
+    ),
+    "session_goodput_s": SessionEntry(
+        "Session Goodput", "Good sessions/s", "sessions/s", "goodput_s",
+        "Of these, the sessions all of whose steps met every latency objective.", "more",
+    ),
+}  # fmt: skip
+SESSION_METRICS = {
+    "session_duration_ms": SessionEntry(
+        "Session Duration", "Session", "ms", "duration_ms",
+        "From the start of a recorded session to the end of its last step.", "less",
+    ),
+    "session_ttft_ms": SessionEntry(
+        "Session TTFT", "Session TTFT", "ms", "ttft_ms",
+        "From the start of a recorded session to the first token of an answer that its user sees.", "less", ("p50",),
+    ),
+    "session_last_answer_ms": SessionEntry(
+        "Time to Last Answer", "Last answer", "ms", "last_answer_ms",
+        "From the start of a recorded session to the end of the last answer that its user sees.", "less", ("p50", "p99"),
+    ),
+}  # fmt: skip
 
 TABLE = tuple(name for name, metric in METRICS.items() if metric.row)
 """Metrics of the result table, in its order; rates follow them."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from inferometer import __version__, whole_file
 from inferometer.documents.comparison import ComparisonDocument, Outcome
+from inferometer.documents.outcomes import distributions, outcomes
 from inferometer.documents.part import from_json
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
@@ -30,15 +31,14 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE
 from inferometer.journal.seal import read_table, record_parts
 from inferometer.judge.comparison.bootstrap import Pooled, Sampled
-from inferometer.judge.comparison.compare import FIGURES, Criteria, Run, compare
+from inferometer.judge.comparison.compare import FIGURES, OF_SESSIONS, Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, Instrument, RunFacts, TokenCounting, forbidden
 from inferometer.judge.compliance.of_comparison import complied
-from inferometer.measure.agent_sessions import AgentSessions
 from inferometer.measure.large_arrays import held, kept_in
 from inferometer.measure.record import COLUMNS, Floats, Record
 from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.tasks import task_successes
-from inferometer.metrics.catalogue import METRICS, RATES, SESSION_FIGURES, SUCCESS, TASK_SUCCESS, stem
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SUCCESS, stem
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import FileWorkload, reseeded
@@ -287,16 +287,10 @@ def _values(summary: Summary) -> dict[str, float | None]:
         for statistic in metric.compared:
             values[f"{stem(name)}_{statistic}"] = None if stats is None else getattr(stats, statistic)
     values[SUCCESS] = summary.success_rate.value
-    values[TASK_SUCCESS] = None if summary.tasks is None else summary.tasks.all.success
-    return values | _of_sessions(summary.agent_sessions)
-
-
-def _of_sessions(sessions: AgentSessions | None) -> dict[str, float | None]:
-    found = {name: getattr(sessions, one.of, None) for name, one in SESSION_FIGURES.items()}
-    return {
-        name: None if one is None else getattr(one, SESSION_FIGURES[name].statistic or "value")
-        for name, one in found.items()
-    }
+    whole = {one.key: one.value for one in outcomes(summary)}
+    for key, entry, stats in distributions(summary):
+        whole |= {f"{stem(key)}_{name}": getattr(stats, name) for name in entry.compared}
+    return values | {name: whole.get(name) for name in (*OF_SESSIONS, TASK_SUCCESS)}
 
 
 def _sampled(
@@ -324,7 +318,7 @@ def _sampled(
     if judged is not None:
         achieved = task_successes(record, samples, judged)[samples.rows]
         pooled["task_success"] = Pooled.one_each(np.concatenate((achieved, np.zeros(failed))))
-    rates = {name: value for name in (*RATES, *SESSION_FIGURES) if (value := values.get(name)) is not None}
+    rates = {name: value for name in (*RATES, *OF_SESSIONS) if (value := values.get(name)) is not None}
     return Sampled(requests, pooled, rates)
 
 

@@ -41,7 +41,15 @@ from inferometer.judge.comparison.equivalence import (
 )
 from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.record import Floats
-from inferometer.metrics.catalogue import METRICS, RATES, SESSION_FIGURES, SUCCESS, TASK_SUCCESS, stem
+from inferometer.metrics.catalogue import (
+    METRICS,
+    RATES,
+    SESSION_METRICS,
+    SESSION_RATES,
+    SUCCESS,
+    TASK_SUCCESS,
+    stem,
+)
 from inferometer.metrics.statistics import QUANTILES
 
 
@@ -88,10 +96,14 @@ def _shares() -> dict[str, Figure]:
 
 
 def _of_sessions() -> dict[str, Figure]:
-    return {name: Figure(Statistic(name), more=one.better == "more") for name, one in SESSION_FIGURES.items()}
+    """As rates: a session is no single request."""
+    rates = {name: Figure(Statistic(name), more=one.better == "more") for name, one in SESSION_RATES.items()}
+    names = [f"{stem(name)}_{part}" for name, one in SESSION_METRICS.items() for part in one.compared]
+    return rates | {name: Figure(Statistic(name)) for name in names}
 
 
-FIGURES: dict[str, Figure] = _rates() | _distributed() | _of_sessions() | _shares()
+OF_SESSIONS: dict[str, Figure] = _of_sessions()
+FIGURES: dict[str, Figure] = _rates() | _distributed() | OF_SESSIONS | _shares()
 """What a comparison shows, by the metrics' entries. Rates, and all of sessions, stand in runs' `rates`, the others in their
 samples."""
 

@@ -18,7 +18,15 @@ from inferometer.documents.comparison import (
     WordedItem,
 )
 from inferometer.documents.statement import ComplianceStatement
-from inferometer.metrics.catalogue import METRICS, RATES, SESSION_FIGURES, SUCCESS, TASK_SUCCESS, stem
+from inferometer.metrics.catalogue import (
+    METRICS,
+    RATES,
+    SESSION_METRICS,
+    SESSION_RATES,
+    SUCCESS,
+    TASK_SUCCESS,
+    stem,
+)
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.report.figures import clean, figure, moment
 from inferometer.report.run.composition import moment as written
@@ -59,8 +67,11 @@ def _titles() -> Iterator[tuple[str, Title]]:
     for name, metric in METRICS.items():
         for statistic in metric.compared:
             yield f"{stem(name)}_{statistic}", Title(f"{metric.short} {_heading(statistic)}", metric.unit)
-    for name, one in SESSION_FIGURES.items():
-        yield name, Title(one.title, one.unit)
+    for name, one in SESSION_RATES.items():
+        yield name, Title(one.short, one.unit)
+    for name, one in SESSION_METRICS.items():
+        for statistic in one.compared:
+            yield f"{stem(name)}_{statistic}", Title(f"{one.short} {_heading(statistic)}", one.unit)
     yield SUCCESS, Title("Success rate", "%", 100.0)
     yield TASK_SUCCESS, Title("Task success", "%", 100.0)
 

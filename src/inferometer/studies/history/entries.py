@@ -23,6 +23,7 @@ from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.comparison import ComparisonDocument, Difference
 from inferometer.documents.history import ENTRY_SCHEMA, HistoryEntry, HistoryFigure, Scale
+from inferometer.documents.outcomes import outcomes
 from inferometer.documents.part import to_json
 from inferometer.documents.summary import Summary
 from inferometer.judge.bench import HIGHER_IS_BETTER, Ranked
@@ -30,7 +31,7 @@ from inferometer.judge.comparison.campaign_figures import figures_of, headline_a
 from inferometer.judge.comparison.campaigns import Repeat
 from inferometer.judge.comparison.compare import DECIDING
 from inferometer.judge.comparison.loads import loads_of
-from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SUCCESS, Better, stem
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, Better, stem
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.studies.history import conditions
 
@@ -201,9 +202,8 @@ def _run_figures(summary: Summary) -> Iterator[HistoryFigure]:
     rate_of_success = summary.success_rate
     if rate_of_success.value is not None:
         yield _figure(SUCCESS, "Success rate", "", "more", rate_of_success.value, rate_of_success.ci95)
-    achieved = None if summary.tasks is None else summary.tasks.all
-    if achieved is not None and achieved.success is not None:
-        yield _figure(TASK_SUCCESS, "Task success", "", "more", achieved.success, achieved.success_ci95)
+    for one in outcomes(summary):
+        yield _figure(one.key, one.title, one.unit.replace("1", ""), one.better, one.value, one.ci95)
 
 
 def _figure(
