@@ -69,6 +69,7 @@ def _lateness(bench: Bench) -> Iterator[Figure | Note]:
         ]
         run = instrument.measure(server, bench.cores.client, out / "runs", *flags)
         rows = read_table(RunFolder.open(run.folder).record, RECORD)
+        alone = _alone(bench, server, out / "alone", rate * SHORT, seconds / 2)
     waited = rows.filter(np.asarray(rows.column("turn")) > 0)
     late = np.asarray(waited.column("t_submit")) - np.asarray(waited.column("t_intended"))
     begun = np.sort(np.asarray(rows.filter(np.asarray(rows.column("turn")) == 0).column("t_submit")))
@@ -82,7 +83,21 @@ def _lateness(bench: Bench) -> Iterator[Figure | Note]:
             yield Figure(f"lateness of steps, {name}: P50", float(p50), "ms")
             yield Figure(f"lateness of steps, {name}: P99", float(p99), "ms", at_most(0.2))
             yield Note(f"steps, {name}", f"{len(values):,}")
+            yield Figure(
+                f"lateness of steps, {name}: P99, times that of requests", float(p99) / alone, "", digits=2
+            )
+    yield Figure("lateness of requests that wait for nothing, at that rate: P99", alone, "ms")
     yield Note("lateness: verdict", run.verdict)
+
+
+def _alone(bench: Bench, server: native.Server, out: Path, rate: float, seconds: float) -> float:
+    """P99 of the lateness of single requests at this rate, in ms: what is the machine's and no matter of steps."""
+    flags = ["--rate", f"{rate:g}", "--duration", f"{seconds:g}", "--warmup", "0"]
+    lengths = ["--input-tokens", "300", "--output-tokens", "20"]
+    run = instrument.measure(server, bench.cores.client, out, *flags, *lengths)
+    rows = read_table(RunFolder.open(run.folder).record, RECORD)
+    late = np.asarray(rows.column("t_submit")) - np.asarray(rows.column("t_intended"))
+    return float(np.percentile(late, 99)) / 1e6
 
 
 class _Watched:
