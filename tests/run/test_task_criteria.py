@@ -284,9 +284,37 @@ def test_a_judges_key_goes_to_it_and_nowhere_else() -> None:
     assert "secret" not in (found.why or "")
 
 
+def ending(reason: str, text: str) -> Reply:
+    choice = {"message": {"content": text}, "finish_reason": reason}
+    return lambda _: (200, json.dumps({"choices": [choice]}).encode())
+
+
+@pytest.mark.parametrize("text", ["PASS", "FAIL", "It could pass, because", "PASS or FAIL"])
+@pytest.mark.parametrize("reason", ["length", "content_filter", "error"])
+@pytest.mark.parametrize("fail", [{}, {"fail": "FAIL"}])
+def test_half_a_reply_of_a_judge_is_no_verdict(text: str, reason: str, fail: dict[str, str]) -> None:
+    """Law: what a reply that was cut off says or does not say decides nothing; of a whole one it does."""
+    with serving(ending(reason, text)) as (url, _):
+        criterion = judge(url)
+        criterion["judge"] |= fail
+        assert held(criterion, "x").passed is None
+    with serving(ending("stop", "PASS")) as (url, _):
+        assert held(criterion | judge(url), "x").passed is True
+
+
+@pytest.mark.parametrize("prompt", ["{answer}", "{answer} PASS?", "Q {input}\nA {answer}\nPASS or not?"])
+def test_a_judge_that_repeats_a_short_prompt_decides_nothing(prompt: str) -> None:
+    """Law: an echo is no judge, however few words its prompt has of its own."""
+    with serving(lambda body: saying(body["messages"][0]["content"])(body)) as (url, _):
+        criterion = judge(url)
+        criterion["judge"] |= {"prompt": prompt, "pass": "PASS"}
+        assert held(criterion, "PASS").passed is None
+
+
 @pytest.mark.parametrize(
     "reply",
     [
+        saying(""), saying(" \n"),
         lambda _: (200, b"not JSON"), lambda _: (200, b"[]"), lambda _: (200, b'{"choices": []}'), saying(None), saying(7),
         lambda _: (429, b""), lambda _: (200, b"[" * 100_000), lambda _: (200, b"x" * (2 << 20)),
     ],

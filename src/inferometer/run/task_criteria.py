@@ -32,6 +32,7 @@ from inferometer.addresses import secrets_of
 from inferometer.client.http_client import Client, Unanswered
 from inferometer.client.trust import context
 from inferometer.drive.probe import endpoint
+from inferometer.engines.answer import ERROR_REASONS, REFUSAL_REASONS
 from inferometer.errors import MachineError, PlanError, Problem, in_words
 from inferometer.journal.redact import Redactor
 from inferometer.run.criterion_process import CriterionProcess, Decision
@@ -46,6 +47,8 @@ LARGEST_QUESTION = 16 << 20
 JUDGE_TOKENS = 512
 LEAST_REPEATED = 20
 """Characters of its prompt that a judge does not say by chance."""
+_UNFINISHED = ("length", *REFUSAL_REASONS, *ERROR_REASONS)
+"""Finish reasons of replies that stop before their end."""
 _PLACES = re.compile(r"\{input\}|\{answer\}")
 JUDGE_KEY = "INFEROMETER_JUDGE_KEY"
 """The environment variable whose key a judge is shown. A file of tasks cannot name another."""
@@ -125,20 +128,26 @@ class Criteria:
         except PlanError as cause:
             return Decision(None, str(cause)[:200])
         redact = Redactor([*secrets_of(judge.url), *([key] if key else [])])
+        parts = {"{input}": given, "{answer}": answer}
+        size = len(judge.prompt) + sum(judge.prompt.count(name) * len(text) for name, text in parts.items())
+        if size > LARGEST_QUESTION:
+            return Decision(None, f"the judge's prompt would have more than {LARGEST_QUESTION:,} characters")
+        # At once: an answer may hold "{input}".
+        prompt = _PLACES.sub(lambda found: parts[found[0]], judge.prompt)
         try:
-            said = self._reply(judge, key, given, answer, timeout_s)
+            said = self._reply(judge, key, prompt, timeout_s)
         except Unanswered as cause:
             return Decision(None, redact.short(f"the judge gave no answer: {cause}", 200))
         except PlanError as cause:
             return Decision(None, redact.short(f"the judge's address: {cause}", 200))
         if isinstance(said, Decision):
             return said
-        return self._verdict(judge, said)
+        return self._verdict(judge, prompt, said)
 
-    def _verdict(self, judge: Judge, said: str) -> Decision:
-        """What a judge's reply comes to. One that repeats the words before or behind the answer holds the verdicts that these
-        name."""
-        if any(
+    def _verdict(self, judge: Judge, prompt: str, said: str) -> Decision:
+        """What a judge's reply comes to. One that repeats its prompt, or the words before or behind the answer, holds the
+        verdicts that these name."""
+        if prompt.strip() in said or any(
             len(part) >= LEAST_REPEATED and part in said
             for part in map(str.strip, _PLACES.split(judge.prompt))
         ):
@@ -151,20 +160,13 @@ class Criteria:
             return fails if fails.passed is None else passes
         return Decision(None, f"the judge gave {'both verdicts' if passes.passed else 'no verdict'}")
 
-    def _reply(
-        self, judge: Judge, key: str | None, given: str, answer: str, timeout_s: float
-    ) -> str | Decision:
-        parts = {"{input}": given, "{answer}": answer}
-        size = len(judge.prompt) + sum(judge.prompt.count(name) * len(text) for name, text in parts.items())
-        if size > LARGEST_QUESTION:
-            return Decision(None, f"the judge's prompt would have more than {LARGEST_QUESTION:,} characters")
+    @staticmethod
+    def _reply(judge: Judge, key: str | None, prompt: str, timeout_s: float) -> str | Decision:
         place = endpoint(judge.url)
         lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "application/json"}
         if key:
             lines["Authorization"] = f"Bearer {key}"
         tls = functools.partial(context, True, None) if place.scheme == "https" else None
-        # At once: an answer may hold "{input}".
-        prompt = _PLACES.sub(lambda found: parts[found[0]], judge.prompt)
         body = {
             "model": judge.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -179,11 +181,21 @@ class Criteria:
             response = client.send_json("POST", path, body)
         if response.status != 200:
             return Decision(None, f"the judge answered with status {response.status}")
-        try:
-            content = foreign_json.loads(response.body)["choices"][0]["message"]["content"]
-        except (foreign_json.NotJSON, LookupError, TypeError):
-            return Decision(None, "the judge's answer holds no message")
-        return content if isinstance(content, str) else Decision(None, "the judge's answer holds no text")
+        return said_in(response.body)
+
+
+def said_in(reply: bytes) -> str | Decision:
+    """What a judge says in a completion. Half a reply, and none, are no verdict: the pattern of one may stand in it or not."""
+    try:
+        choice = foreign_json.loads(reply)["choices"][0]
+        content = choice["message"]["content"]
+    except (foreign_json.NotJSON, LookupError, TypeError):
+        return Decision(None, "the judge's answer holds no message")
+    if not isinstance(content, str) or not content.strip():
+        return Decision(None, "the judge's answer holds no text")
+    if (reason := choice.get("finish_reason")) in _UNFINISHED:
+        return Decision(None, f"the judge's answer is not whole: its finish reason is {reason}")
+    return content
 
 
 def near(answer: str, number: float, tolerance: float) -> Decision:
