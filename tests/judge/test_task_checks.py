@@ -21,7 +21,8 @@ def account(succeeded: int, failed: int, unjudged: int) -> TasksAccount:
     """Of different tasks that all were completed."""
     judged = succeeded + failed
     ended = judged + unjudged
-    interval = share_interval(succeeded, judged, judged) if judged else None
+    ends = [share_interval(good, ended, ended) for good in (succeeded, succeeded + unjudged)]
+    interval = (ends[0][0], ends[1][1]) if judged and ends[0] and ends[1] else None
     share = succeeded / judged if judged else None
     every = TaskGroup(None, ended, ended, ended, succeeded, unjudged, 0, share, interval, None, None, None)
     return TasksAccount(True, every, 0, None, (), (), None)
@@ -35,13 +36,13 @@ def checked(found: TasksAccount | None, *, simulated: bool = False, boundary: st
 @given(st.integers(0, 2_000), st.integers(0, 2_000), st.integers(0, 500))
 def test_what_passes_is_known_to_a_twentieth_or_to_chance(succeeded: int, failed: int, unjudged: int) -> None:
     """Law: however the unjudged ones would have been judged, successes are those counted to BENT_SHARE, or the share lies in
-    the interval that was given; and where all are judged, it passes."""
+    the interval that those judged have by chance; and where all are judged, it passes."""
     found = account(succeeded, failed, unjudged)
     check = checked(found)
     if not found.all.ended:
         assert check.status == "na"
     elif check.status == "pass":
-        chance, ended = found.all.success_ci95, found.all.ended
+        chance, ended = share_interval(succeeded, succeeded + failed, None), found.all.ended
         known = unjudged <= BENT_SHARE * max(succeeded, 1)
         assert known or (
             chance is not None

@@ -13,6 +13,7 @@ from inferometer.journal.schema import RECORD, EventClass
 from inferometer.journal.tasks import STEP_KINDS, TASKS
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Record
+from inferometer.measure.stats import share_interval
 from inferometer.measure.tasks import effective, tasks_account
 from inferometer.plan.schema import Plan
 
@@ -72,3 +73,36 @@ def test_steps_that_ran_longer_than_their_request_are_no_share_of_it(
     found = tasks_account(record, samples, pa.table(columns)).traced
     assert found is not None
     assert [one.share for one in found.kinds] == [share] * len(STEP_KINDS)
+
+
+@given(st.lists(st.sampled_from(["passed", "failed", "unjudged"]), min_size=1, max_size=60))
+@settings(max_examples=40)
+def test_the_interval_holds_the_share_however_the_unjudged_would_have_ended(states: list[str]) -> None:
+    """Law: a judge that refuses what is wrong narrows nothing. The interval holds every share that there may be, and is that of
+    chance alone where all were judged."""
+    ended = len(states)
+    good, open_ = states.count("passed"), states.count("unjudged")
+    rows = [
+        row(index=at, t_intended=0.0, t_submit=0.0, events=[(10.0, EventClass.CONTENT)])
+        for at in range(ended)
+    ]
+    record = Record.from_tables(
+        pa.Table.from_pylist(rows, schema=RECORD), pulses(*({"t_ms": at} for at in (0.0, 50.0)))
+    )
+    samples = samples_of(Plan.model_validate({"tokenizer": {"name": "cl100k_base"}}), record)
+    columns: dict[str, list[object]] = {name: [None] * ended for name in TASKS.names}
+    columns |= {
+        "index": list(range(ended)),
+        "cycle": [0] * ended,
+        "task": [f"t{at}" for at in range(ended)],
+        "state": list(states),
+    }
+    found = tasks_account(record, samples, pa.table(columns)).all
+    if open_ == ended:
+        assert (found.success, found.success_ci95) == (None, None)
+        return
+    assert found.success_ci95 is not None
+    low, high = found.success_ci95
+    assert low <= good / ended <= (found.success or 0.0) <= (good + open_) / ended <= high
+    if not open_:
+        assert found.success_ci95 == share_interval(good, ended, None)

@@ -5,12 +5,13 @@ limit if it has one, and its answer met its criterion. Answers that could not be
 
     succeeded / (ended - unjudged)
 
-Requests of one task in several passes are not independent of each other, so the share's interval takes the task as its unit.
+They are no random choice, so its interval begins where it would with all of them as failures, and ends where it would with all
+of them as successes. Requests of one task in several passes are not independent of each other, so the share's interval takes the task as its unit.
 With x_i successes among n_i requests of task i, m tasks and p the share,
 
     variance = m / (m - 1) * sum((x_i - p * n_i)^2) / n^2,    effective number = p * (1 - p) / variance
 
-and Wilson's interval of as many trials, at most n. This counts completion; it is no statement about accuracy (draft 3).
+and Wilson's interval is that of as many trials, at most n. This counts completion; it is no statement about accuracy (draft 3).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Traced:
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
     """The tasks of one class, or all. `different`: different tasks among them; `success`: see the module's head, with its 95 %
-    interval; `latency_ms`: from the sending to the end of the answer, of those completed, `success_ms` of those that
+    interval, answers that could not be judged included; `latency_ms`: from the sending to the end of the answer, of those completed, `success_ms` of those that
     succeeded; `first_answer_ms`: to the first of the answer that a user sees."""
 
     name: str | None
@@ -208,9 +209,7 @@ def _group(name: str | None, rows: _Rows, mask: Mask, judged: bool) -> TaskGroup
     share = interval = None
     if judged and counted.any():
         share = float(success[counted].mean())
-        interval = share_interval(
-            int(success.sum()), int(counted.sum()), effective(success[counted], _named(rows.task, counted))
-        )
+        interval = _interval(success[mask], undecided[mask], _named(rows.task, mask))
     names = set(_named(rows.task, mask))
     return TaskGroup(
         name,
@@ -226,6 +225,17 @@ def _group(name: str | None, rows: _Rows, mask: Mask, judged: bool) -> TaskGroup
         describe(rows.latency[success]) if judged else None,
         describe(rows.first_answer[mask]),
     )
+
+
+def _interval(success: Mask, undecided: Mask, units: Sequence[object]) -> Interval:
+    """From the low end with all that could not be judged as failures to the high end with all of it as successes."""
+    worst, best = (
+        share_interval(int(hits.sum()), len(hits), effective(hits, units))
+        for hits in (success, success | undecided)
+    )
+    assert worst is not None
+    assert best is not None
+    return worst[0], best[1]
 
 
 def _named(names: Sequence[str | None], mask: Mask) -> list[str | None]:
