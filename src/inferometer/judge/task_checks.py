@@ -22,7 +22,8 @@ BENT_SHARE = 0.05
 
 def task_results(plan: Plan, account: TasksAccount | None, record: Record) -> Check:
     """By how much more there could be successes; passes up to BENT_SHARE, and where both ends lie within the interval that the
-    share of those judged has by chance, if no task was sent twice. A simulated engine's answers are filler, which is not judged; a system's are."""
+    share of those judged has by chance, if no task was sent twice. A simulated engine's answers are filler, which is not
+    judged; a system's are."""
     filler = record.simulated and not plan.compound
     if account is None or not account.all.ended or filler:
         return Check("task_results", "na", None, BENT_SHARE)
