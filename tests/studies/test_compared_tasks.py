@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recorded_sessions import agent, written
 from simulating import simulated
 
 from inferometer.documents.comparison import ComparisonDocument, Difference
+from inferometer.judge.comparison import rules
 from inferometer.studies.comparison import Question, compare_folders
 
 TASKS = [
@@ -46,6 +50,81 @@ def test_a_system_that_answers_as_fast_and_more_often_wrongly_is_a_regression(
     assert success.deciding
     assert success.verdict == ("worse" if outcome == "regression" else "no_difference")
     assert figure(found, "e2e_p50").relative == 0
+
+
+def tasks_in(path: Path, criterion: dict[str, object]) -> dict[str, object]:
+    """Flags of a run of the tasks with this criterion."""
+    path.write_text("".join(f"{json.dumps({**one, 'criterion': criterion})}\n" for one in TASKS))
+    return {
+        "--boundary": "compound",
+        "--tasks": str(path),
+        "--rate": "5",
+        "--requests": "200",
+        "--warmup": "0",
+    }
+
+
+def test_answers_held_to_other_criteria_are_not_compared(tmp_path: Path) -> None:
+    """Law: files of the same inputs make the same requests; shares by different criteria are different figures."""
+    for name, criterion, wrong in (("A", {"regex": "391|42"}, "0.1"), ("B", {"regex": "."}, "0.9")):
+        flags = tasks_in(tmp_path / f"{name}.jsonl", dict(criterion))
+        for seed in (1, 2, 3):
+            settings = (f"wrong_answer={wrong}",)
+            simulated(tmp_path / name, flags | {"--seed": str(seed)}, *settings, system="agent")
+    found = compare_folders([str(tmp_path / "A"), str(tmp_path / "B")], Question()).document
+    assert figure(found, "task_success_rate").verdict == "not_comparable"
+    assert found.outcome == "no_claim"
+    (same,) = (one for one in found.checklist if one.code == "success")
+    assert (same.status, same.facts.keys) == ("violated", ("task_criteria",))
+
+
+def test_where_the_file_lies_is_no_difference(tmp_path: Path) -> None:
+    """Law: a file of tasks is known by its digest, and what is done with answers after the load changes no request."""
+    for name in ("A", "B"):
+        (tmp_path / name).mkdir()
+        flags = tasks_in(tmp_path / name / "t.jsonl", {"regex": "391|42"}) | {"--task-commands": name == "A"}
+        for seed in (1, 2, 3):
+            simulated(tmp_path / name, flags | {"--seed": str(seed)}, system="agent")
+    found = compare_folders([str(tmp_path / "A"), str(tmp_path / "B")], Question()).document
+    assert {one.code: one.status for one in found.checklist}["specification"] == "satisfied"
+    assert found.outcome == "no_regression"
+
+
+def test_a_command_that_gives_up_on_wrong_answers_hides_no_regression(tmp_path: Path) -> None:
+    """Law: where what could not be judged may be what is wrong, nothing is claimed."""
+    check = (
+        "import os, sys; right = {'product': '391', 'sum': '42'}[os.environ['INFEROMETER_TASK']]; "
+        "sys.exit(0 if right in sys.stdin.read() else 2)"
+    )
+    flags = tasks_in(tmp_path / "t.jsonl", {"command": [sys.executable, "-c", check]})
+    flags |= {"--task-commands": True, "--requests": "100"}
+    found = sides(tmp_path, flags, "wrong_answer=0.2", "agent")
+    assert figure(found, "task_success_rate").verdict == "no_claim"
+    assert found.outcome == "no_claim"
+
+
+SHARE = st.floats(-1, 1)
+
+
+@given(SHARE, st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5), st.booleans())
+def test_a_verdict_that_what_is_unknown_could_overturn_does_not_stand(
+    middle: float, half: float, down: float, up: float, more: bool
+) -> None:
+    """Law: better and worse mirror each other, what stands is what every place in the unknown would have said, and nothing
+    unknown overturns nothing."""
+    interval, unknown = (middle - half, middle + half), (-down, up)
+
+    def at(shift: float) -> str:
+        low, high = interval[0] + shift, interval[1] + shift
+        if low <= 0 <= high:
+            return "no_difference"
+        return "better" if (low > 0) is more else "worse"
+
+    verdict = at(0)
+    ends = {at(-down), at(up)}
+    stood = rules.stands(verdict, interval, unknown, 0.0, more=more)  # type: ignore[arg-type] # one of them
+    assert stood is ("worse" not in ends if verdict == "no_difference" else ends == {verdict})
+    assert rules.stands(verdict, interval, (0.0, 0.0), 0.0, more=more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("wrong", "met"), [("0", True), ("0.9", False)])

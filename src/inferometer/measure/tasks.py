@@ -6,7 +6,7 @@ limit if it has one, and its answer met its criterion. Answers that could not be
     succeeded / (ended - unjudged)
 
 They are no random choice, so its interval begins where it would with all of them as failures, and ends where it would with all
-of them as successes. Requests of one task in several passes are not independent of each other, so it takes the task as its unit.
+of them as successes. Requests of one task in several passes are not independent of each other: the task is its unit.
 With x_i successes among n_i requests of task i, m tasks and p the share,
 
     variance = m / (m - 1) * sum((x_i - p * n_i)^2) / n^2,    effective number = p * (1 - p) / variance

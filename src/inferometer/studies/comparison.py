@@ -39,6 +39,7 @@ from inferometer.measure.record import COLUMNS, Floats, Record
 from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.tasks import task_successes
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SUCCESS, stem
+from inferometer.metrics.statistics import Interval
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import FileWorkload, reseeded
@@ -247,7 +248,8 @@ def read(path: Path) -> Run:
     values = _values(summary)
     reference = summary.tokens.tokenizer.method == "reference"
     judged = tasks.read(folder.tasks, run.id) if values[TASK_SUCCESS] is not None else None
-    return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference, judged))
+    sampled = _sampled(record, summary, values, plan.target.stream, reference, judged)
+    return Run(facts, values, sampled, _bounds(summary))
 
 
 def counting_of(summary: Summary) -> TokenCounting:
@@ -291,6 +293,15 @@ def _values(summary: Summary) -> dict[str, float | None]:
     for key, entry, stats in distributions(summary):
         whole |= {f"{stem(key)}_{name}": getattr(stats, name) for name in entry.compared}
     return values | {name: whole.get(name) for name in (*OF_SESSIONS, TASK_SUCCESS)}
+
+
+def _bounds(summary: Summary) -> dict[str, Interval]:
+    """Task success with all answers that could not be judged as failures, and as successes: they are no random choice."""
+    tasks = summary.tasks
+    if tasks is None or tasks.all.succeeded is None or not tasks.all.unjudged:
+        return {}
+    succeeded, unjudged, ended = tasks.all.succeeded, tasks.all.unjudged, tasks.all.ended
+    return {TASK_SUCCESS: (succeeded / ended, (succeeded + unjudged) / ended)}
 
 
 def _sampled(

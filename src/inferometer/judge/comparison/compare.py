@@ -35,6 +35,7 @@ from inferometer.judge.comparison.equivalence import (
     Sides,
     accelerators,
     checklist,
+    criteria_of,
     hardware_differs,
     normalised_by,
     pairs,
@@ -50,7 +51,7 @@ from inferometer.metrics.catalogue import (
     TASK_SUCCESS,
     stem,
 )
-from inferometer.metrics.statistics import QUANTILES
+from inferometer.metrics.statistics import QUANTILES, Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,13 @@ DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate", 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its facts, its per-run values by figure (None: it has none), and what can be resampled."""
+    """One run: its facts, its per-run values by figure (None: it has none), and what can be resampled. `bounds`: of figures
+    that leave out what nobody knows, between which ends they lie with it."""
 
     facts: RunFacts
     values: Mapping[str, float | None]
     sampled: Sampled
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def _normalised(side: Sequence[Run], facts: Sequence[RunFacts], price: float | N
             if rate is not None and by
         }
         sampled = Sampled(run.sampled.requests, run.sampled.pooled, {**run.sampled.rates, **more})
-        made.append(Run(run.facts, {**run.values, **more}, sampled))
+        made.append(Run(run.facts, {**run.values, **more}, sampled, run.bounds))
     return made
 
 
@@ -215,13 +218,18 @@ def _usual(facts: Sides, declared: Declared, rows: Sequence[Sequence[Run]]) -> t
 
 
 def _uncounted(items: Sequence[Item], facts: Sides) -> set[str]:
-    """Figures that cannot be set against each other: tokens counted in different ways, gaps taken in different ways."""
+    """Figures that cannot be set against each other: tokens counted in different ways, gaps taken in different ways, answers
+    held to different criteria."""
     counted = next(item for item in items if item.code == "token_count").status != "violated"
-    methods = {run.tokens.itl_method for side in facts for run in side}
+    runs = [run for side in facts for run in side]
+    methods = {run.tokens.itl_method for run in runs}
+    criteria = {criteria_of(run.plan) for run in runs}
     return {
         name
         for name, figure in FIGURES.items()
-        if (figure.tokens and not counted) or (figure.statistic.of == "itl" and len(methods) > 1)
+        if (figure.tokens and not counted)
+        or (figure.statistic.of == "itl" and len(methods) > 1)
+        or (name == TASK_SUCCESS and len(criteria) > 1)
     }
 
 
@@ -255,7 +263,19 @@ def _draft(
     name: str, base: Sequence[Run], row: Sequence[Run], deciding: bool, floor: NoiseFloor | None, apart: bool
 ) -> Draft:
     values = _values(base, name), _values(row, name)
-    return Draft(name, FIGURES[name].more, deciding, *values, floor, apart).tried()
+    (down, up), (other_down, other_up) = _open(base, name), _open(row, name)
+    unknown = (other_down - up, other_up - down)
+    return Draft(name, FIGURES[name].more, deciding, *values, floor, apart, unknown=unknown).tried()
+
+
+def _open(runs: Sequence[Run], name: str) -> Interval:
+    """How far a side's mean may lie lower, and higher, by what its runs leave out."""
+    ends = [
+        (run.bounds[name][0] - value, run.bounds[name][1] - value)
+        for run in runs
+        if name in run.bounds and (value := run.values.get(name)) is not None
+    ]
+    return sum(low for low, _ in ends) / len(runs), sum(high for _, high in ends) / len(runs)
 
 
 def _resample(drafts: Sequence[Sequence[Draft]], rows: Sequence[Sequence[Run]], criteria: Criteria) -> None:

@@ -21,7 +21,8 @@ from inferometer.metrics.statistics import Interval
 class Draft:
     """A figure in the making. `base`, `other`: a value a run, None where a run has none; `more`: more of it is better; `apart`:
     the sides' values cannot be set against each other; `allowed`: the only verdict possible, None: any; `resampled`: there is
-    a bootstrap, which has to agree; `unit`: what differences are divided by, None: the baseline's mean."""
+    a bootstrap, which has to agree; `unit`: what differences are divided by, None: the baseline's mean; `unknown`: how far the
+    difference may lie lower and higher by what the values leave out."""
 
     name: str
     more: bool
@@ -33,6 +34,7 @@ class Draft:
     allowed: FigureVerdict | None = None
     resampled: bool = True
     unit: float | None = None
+    unknown: Interval = (0.0, 0.0)
     test: welch.Test | None = None
     paired: welch.Test | None = None
     bootstrap: Interval | None = None
@@ -186,6 +188,11 @@ def _verdict(
     if draft.apart:
         return "not_comparable"
     tested = draft.decides is not None
-    return rules.decided(
+    found = rules.decided(
         relative, interval, held, allowed, tested=tested, threshold=threshold, more=draft.more
     )
+    if interval is None or draft.scale is None or draft.unknown == (0.0, 0.0):
+        return found
+    unknown = scaled(draft.unknown, draft.scale)
+    stands = rules.stands(found, interval, unknown, threshold, more=draft.more)
+    return found if stands else "no_claim"

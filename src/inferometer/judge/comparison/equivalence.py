@@ -30,6 +30,7 @@ from inferometer.documents.summary import Sut
 from inferometer.documents.verdict import RunStatus
 from inferometer.plan.saved import part_values, resolved
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Plan
+from inferometer.plan.workload import TasksWorkload
 
 T = TypeVar("T")
 Data = Mapping[str, Any]
@@ -263,8 +264,10 @@ def _specification(run: RunFacts) -> Data:
 
 
 def requests_of(plan: Plan) -> Data:
-    """What a plan says of its requests, except the seed and the places of files, which their hashes stand for."""
-    return _without(part_values(plan.workload), "seed", "prompts", "file")
+    """What a plan says of its requests, except the seed and the places of files, which their hashes stand for, and what is done
+    with answers after the load."""
+    places = ("prompts", "file", "tasks", "sessions")
+    return _without(part_values(plan.workload), "seed", *places, "spans", "task_commands")
 
 
 def _duration(sides: Sides) -> Item:
@@ -282,7 +285,14 @@ def _success(run: RunFacts) -> Data:
     target = run.plan.target
     names = ("timeout_s", "connect_timeout_s", "max_answer_mib", "max_events", "max_overrun_s")
     limits = {name: getattr(target, name) for name in names}
-    return {**limits, "slos": sorted(map(str, run.plan.slos))}
+    return {**limits, "slos": sorted(map(str, run.plan.slos)), "task_criteria": criteria_of(run.plan)}
+
+
+def criteria_of(plan: Plan) -> str | None:
+    """The digest of the file that says what answers to tasks are held to; None: there are none. The requests' fingerprint does
+    not tell: files of the same inputs may hold the answers to anything."""
+    workload = plan.workload
+    return workload.prompts_sha256 if isinstance(workload, TasksWorkload) else None
 
 
 def _token_count(sides: Sides) -> Item:

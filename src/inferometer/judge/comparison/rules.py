@@ -3,6 +3,7 @@
 A relative difference d with interval [low, high] is called better or worse unless something holds it: the interval holds zero;
 p is 0.05 or more after Holm's correction; a bootstrap does not agree; |d| is no more than the threshold, or than the noise
 floor. Where something does, it is "no difference" only if the interval holds no change for the worse beyond the threshold.
+A verdict that what the values leave out could overturn (answers that could not be judged) is none.
 """
 
 from __future__ import annotations
@@ -74,6 +75,22 @@ def decided(
     if found:
         return "no_difference" if excludes_harm(interval, threshold, more=more) else "no_claim"
     return "better" if (relative > 0) is more else "worse"
+
+
+def stands(
+    verdict: FigureVerdict, interval: Interval, unknown: Interval, threshold: float, *, more: bool
+) -> bool:
+    """Whether a verdict is the same wherever in `unknown` the difference lies further by what nobody knows: what is better or
+    worse has to stay so, and what is no difference may not turn out worse."""
+    low, high = (interval[0], interval[1]) if more else (-interval[1], -interval[0])
+    harm, gain = unknown if more else (-unknown[1], -unknown[0])
+    if verdict == "better":
+        return low + harm > 0
+    if verdict == "worse":
+        return high + gain < 0
+    if verdict == "no_difference":
+        return high + harm >= 0 and (not threshold or low + harm > -threshold)
+    return True
 
 
 def outcome(deciding: Iterable[FigureVerdict], *, comparable: bool, invalid: bool) -> Outcome:
