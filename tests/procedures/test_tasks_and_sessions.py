@@ -57,6 +57,8 @@ def test_levels_send_the_tasks_themselves_and_so_does_the_warm_up(tmp_path: Path
     assert all(one["tasks"]["all"]["ended"] == one["requests"]["sent"] for one in ran.summaries.values())
     (level,) = ran.of("ttft", "level")
     assert (level["load"]["offered"]["rate"], level["requests"]["sent"]) == (20, 60)
+    names = [one["name"] for one in ran.test("ttft")["values"]]
+    assert "task_success" not in names, "an engine's filler is not judged"
 
 
 def test_answers_whose_lengths_tasks_name_are_not_called_of_one_length(tmp_path: Path) -> None:

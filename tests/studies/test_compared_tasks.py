@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planted_campaigns import a_campaign, a_test, compared, saved
+from planted_campaigns import figure as campaign_figure
 from recorded_sessions import agent, written
 from simulating import simulated
 
 from inferometer.documents.comparison import ComparisonDocument, Difference
+from inferometer.documents.note import WordedNote
 from inferometer.judge.comparison import rules
 from inferometer.studies.comparison import Question, compare_folders
 
@@ -151,3 +154,46 @@ def test_sessions_are_compared_as_wholes(tmp_path: Path) -> None:
     assert figure(found, "session_last_answer_p50").verdict == "worse"
     assert figure(found, "session_s").verdict == "worse"
     assert all(one.name != "task_success_rate" for one in found.contrasts[0].metrics)
+
+
+# Campaigns.
+
+
+def campaigns_of(folder: Path, shares: tuple[float, ...], notes: tuple[WordedNote, ...] = ()) -> str:
+    """Campaigns of one TTFT whose tasks succeeded to these shares, in %."""
+    found = [
+        a_campaign(
+            10 * (folder.name == "b") + at,
+            at + 1,
+            [a_test("ttft", {"ttft_p50": 40.0 + at, "task_success": share}, notes=notes)],
+        )
+        for at, share in enumerate(shares)
+    ]
+    return saved(folder, found)
+
+
+def test_campaigns_that_are_as_fast_and_more_often_wrong_are_a_regression(tmp_path: Path) -> None:
+    """Law: what stands for a test says nothing of the answers, so their success decides beside it, both ways."""
+    a, b = (
+        campaigns_of(tmp_path / name, shares)
+        for name, shares in (("a", (95.0, 96.0, 95.5)), ("b", (50.0, 51.0, 50.5)))
+    )
+    for sides, verdict in (((a, b), "worse"), ((b, a), "better")):
+        document = compared(*sides)
+        found = campaign_figure(document, "ttft.task_success")
+        assert (found.verdict, found.deciding, found.change) == (verdict, True, "points")
+        assert document.outcome == ("regression" if verdict == "worse" else "no_regression")
+
+
+def test_campaigns_whose_answers_were_not_all_judged_hide_no_regression(tmp_path: Path) -> None:
+    """Law: with the unjudged answers as failures, the side is worse; so nothing is claimed."""
+    judged = {"ended": 100, "succeeded": 60, "unjudged": 37}
+    b = campaigns_of(tmp_path / "b", (95.2, 95.8, 95.6), (WordedNote("tasks_succeeded", judged, True, "x"),))
+    a = campaigns_of(
+        tmp_path / "a",
+        (95.0, 96.0, 95.5),
+        (WordedNote("tasks_succeeded", {"ended": 1000, "succeeded": 955, "unjudged": 0}, True, "x"),),
+    )
+    document = compared(a, b)
+    assert campaign_figure(document, "ttft.task_success").verdict == "no_claim"
+    assert document.outcome == "no_claim"

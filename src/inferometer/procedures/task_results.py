@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.measure.tasks import TasksAccount
-from inferometer.procedures.results import Results, Table, joined
+from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.setup import WARMUP_PART, Setup
 from inferometer.procedures.step import Performed, PerformedRun, is_run
 
 NAME = "tasks"
+TASK_SHARE = "task_success"
 
 Reckoned = Callable[[Setup, Sequence[Performed]], Results]
 
@@ -43,7 +44,14 @@ def of_tasks(done: Sequence[Performed]) -> Results:
     notes = [Note("tasks_succeeded", totals, capacity=True)] if judged else []
     if len(judged) < len(made):
         notes.append(Note("tasks_not_judged", {"runs": len(made) - len(judged)}))
-    return Results(tables=(_table(made),), notes=(*notes, Note("completion_is_no_quality")))
+    values = (_share(totals),) if len(judged) == len(made) and totals["ended"] > totals["unjudged"] else ()
+    return Results(values, (_table(made),), notes=(*notes, Note("completion_is_no_quality")))
+
+
+def _share(totals: dict[str, int]) -> Value:
+    """What `compare` and `history` look at: a system that answers as fast, and more often wrongly, is another one."""
+    share = totals["succeeded"] / (totals["ended"] - totals["unjudged"])
+    return Value(TASK_SHARE, "Tasks that succeeded", 100 * share, "%")
 
 
 def _with_accounts(done: Sequence[Performed]) -> Iterator[tuple[PerformedRun, TasksAccount]]:

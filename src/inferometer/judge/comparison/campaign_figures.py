@@ -17,6 +17,8 @@
 These are the headlines of the tests' reports, except of long-context: its headline is the exponent k, which rises when short
 prompts become faster; nobody would call that a regression. So k is shown, and does not decide.
 
+Where tests send tasks, the share that succeeded in all runs of a test decides as well, in percentage points.
+
 Figures of runs at a percentage of the system's own maximum (`loads`) depend on the absolute load that this is. A maximum, a
 capacity, a level found under limits and the loads of 5.3 do not: they are what is found. Except the knee, which is the load at
 which latency is twice that of the lightest level: another lightest level gives another knee.
@@ -34,6 +36,7 @@ from typing import Literal
 
 from inferometer.documents.campaign import ProcedureDocument, ReportedValue
 from inferometer.documents.note import WITHHELD
+from inferometer.metrics.statistics import Interval
 
 PER_DOLLAR, PER_GPU = "output_tok_dollar_h", "tok_per_gpu_s"
 MAXIMUM = "max_output_tok_s"
@@ -62,11 +65,14 @@ class Kind:
         return re.fullmatch(self.pattern, name) is not None
 
 
+TASK_SHARE = "task_success"
+_SUCCESS = Kind(TASK_SHARE, more=True, points=True, least="from 0")
+"""Of tests with tasks. It decides beside what stands for the test: answers that come as fast and are wrong are a regression."""
 _LEVEL = ("level",)
 _MIX, _PASSES = ("isolated", "mixed"), ("disabled", "cold", "warm")
 
 KINDS: Mapping[str, tuple[Kind, ...]] = {
-    "ttft": (Kind(r"ttft_p\d+(_9)?", more=False, loads=_LEVEL),),
+    "ttft": (Kind(r"ttft_p\d+(_9)?", more=False, loads=_LEVEL), _SUCCESS),
     "throughput": (
         Kind(
             r"max_(output|input)_tok_s|limited_output_tok_s|throughput_at_ttft_limit", more=True, tokens=True
@@ -74,18 +80,22 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
         Kind(f"{PER_GPU}|{PER_DOLLAR}", more=True, tokens=True),
         Kind(r"max_request_s|limited_rate", more=True),
         Kind(r"limited_concurrency", more=True, level="concurrency"),
+        _SUCCESS,
     ),
     "tradeoff": (
         Kind(r"optimum|saturation|peak_rate", more=True, level="rate"),
         Kind(r"knee(_tpot|_e2e)?", more=True, level="rate", loads=_LEVEL),
         Kind(r"peak_output_tok_s", more=True, tokens=True),
+        _SUCCESS,
     ),
     "itl": (
         Kind(r"itl_([bc]_)?p(50|99)_[\d.]+|tail_ratio_[\d.]+", more=False, least="from 0", loads=_LEVEL),
+        _SUCCESS,
     ),
     "capacity": (
         Kind(r"max_concurrency", more=True, level="concurrency"),
         Kind(r"throughput_at_max", more=True, tokens=True),
+        _SUCCESS,
     ),
     "fairness": (
         Kind(r"jain", more=True, loads=_MIX),
@@ -106,8 +116,9 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
     "guardrail": (
         Kind(r".+_overhead_[\d.]+", more=False, least="any", loads=_LEVEL),
         Kind(r"throughput_reduction_.+", more=False, points=True, least="any"),
+        _SUCCESS,
     ),
-    "cold-start": (Kind(r"load_time|cold_start_latency|second_ttft", more=False),),
+    "cold-start": (Kind(r"load_time|cold_start_latency|second_ttft", more=False), _SUCCESS),
 }
 """By test, in the order of the draft's sections. Values that none of these is are shown in the campaigns' own reports only:
 loads that a test was made at, shapes, and what has no better."""
@@ -178,6 +189,18 @@ def unmeasurable(test: ProcedureDocument) -> ReportedValue | None:
     return None
 
 
+def successes_of(test: ProcedureDocument) -> Interval | None:
+    """Between which shares, in %, task success lies, whichever way answers that could not be judged would have been; None: the
+    document does not say."""
+    facts = next((note.facts for note in test.notes if note.code == "tasks_succeeded"), {})
+    ended, succeeded, unjudged = (facts.get(name) for name in ("ended", "succeeded", "unjudged"))
+    if not (
+        isinstance(ended, int) and isinstance(succeeded, int) and isinstance(unjudged, int) and ended > 0
+    ):
+        return None
+    return 100 * succeeded / ended, 100 * (succeeded + unjudged) / ended
+
+
 def headline_among(test: str, names: Sequence[str]) -> str | None:
     """Which of these names, `test.figure`, stands for the test."""
     for pattern in HEADLINES.get(test, ()):
@@ -190,6 +213,8 @@ def headline_among(test: str, names: Sequence[str]) -> str | None:
 def is_bound(test: ProcedureDocument, name: str) -> bool:
     """Whether what the test could not settle makes a figure of it, `test.figure`, a bound."""
     figure = name.partition(".")[2]
+    if figure == TASK_SHARE:
+        return False
     codes = [note.code for note in test.undecided]
     return any(re.fullmatch(pattern, figure) for code in codes for pattern in BOUNDS.get(code, ()))
 

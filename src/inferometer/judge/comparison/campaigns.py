@@ -44,11 +44,13 @@ from inferometer.judge.comparison.campaign_figures import (
     MAXIMUM,
     PER_DOLLAR,
     PER_GPU,
+    TASK_SHARE,
     Kind,
     Named,
     figures_of,
     headline_among,
     is_bound,
+    successes_of,
 )
 from inferometer.judge.comparison.differences import (
     Draft,
@@ -278,6 +280,8 @@ def _deciding(
     for name in asked:
         headline = headline_among(name, everywhere) or headline_among(name, baseline)
         chosen += [name] if "." in name else [headline] if headline is not None else []
+        success = f"{name}.{TASK_SHARE}"
+        chosen += [success] if any(success in one for one in every) else []
     most = f"throughput.{MAXIMUM}"
     if not criteria.deciding and most in chosen and equivalence.hardware_differs(facts):
         by = equivalence.normalised_by(facts, criteria.declared)
@@ -312,6 +316,7 @@ def _drafts(
 ) -> Iterator[_Making]:
     """What is compared of one side: what the baseline has, test by test. Tests of the side alone are unmatched, no more."""
     order, tests = list(KINDS), {test.test for one in sides[0] for test in one.document.tests}
+    criteria = {equivalence.criteria_of(one.facts.plan) for one in (*sides[0], *sides[at])}
     names = dict.fromkeys(name for row in (rows[0], rows[at]) for one in row for name in one)
     for name in sorted(
         dict.fromkeys([*names, *deciding]), key=lambda name: order.index(name.partition(".")[0])
@@ -326,12 +331,13 @@ def _drafts(
         kinds = [one.kind for found in values for one in found]
         found_apart = loads.apart(test, by_side, {part for kind in kinds for part in kind.loads})
         labels = {one.value.label for found in values for one in found}
+        of_tasks = name == f"{test}.{TASK_SHARE}"
         bars: dict[Bar, bool] = {
             "invalid": any(one.verdict.status == "INVALID" for one in documents),
             "partial": any(one.ended_by is not None for one in documents),
             "bound": any(is_bound(one, name) for one in documents),
             "load": found_apart is not None,
-            "parameters": test in unlike,
+            "parameters": test in unlike or (of_tasks and len(criteria) > 1),
             "labels": len(labels) > 1,
             "tokens": not counted and any(one.tokens for one in kinds),
             "missing": not all(full),
@@ -348,8 +354,23 @@ def _drafts(
             apart=bool(set(barred) & set(APART)),
             resampled=False,
             unit=100.0 if points else _unit(base, other),
+            unknown=_unknown(by_side, values) if of_tasks else (0.0, 0.0),
         )
         yield _Making(draft.tried(), (values[0], values[1]), barred, found_apart)
+
+
+def _unknown(documents: Sequence[Sequence[ProcedureDocument]], values: Sequence[Sequence[Named]]) -> Interval:
+    """How far the difference in task success may lie lower and higher by the answers that could not be judged."""
+    ends = []
+    for tests, found in zip(documents, values, strict=True):
+        bounds = [bound for one in tests if (bound := successes_of(one)) is not None]
+        if not bounds or not found:
+            return 0.0, 0.0
+        mean = sum(one.number for one in found) / len(found)
+        low, high = (sum(bound[end] for bound in bounds) / len(bounds) - mean for end in (0, 1))
+        ends.append((low, high))
+    (down, up), (other_down, other_up) = ends
+    return other_down - up, other_up - down
 
 
 def _array(found: Sequence[Named]) -> Floats:

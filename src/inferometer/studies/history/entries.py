@@ -27,7 +27,7 @@ from inferometer.documents.outcomes import outcomes
 from inferometer.documents.part import to_json
 from inferometer.documents.summary import Summary
 from inferometer.judge.bench import HIGHER_IS_BETTER, Ranked
-from inferometer.judge.comparison.campaign_figures import figures_of, headline_among, is_bound
+from inferometer.judge.comparison.campaign_figures import TASK_SHARE, figures_of, headline_among, is_bound
 from inferometer.judge.comparison.campaigns import Repeat
 from inferometer.judge.comparison.compare import DECIDING
 from inferometer.judge.comparison.loads import loads_of
@@ -85,7 +85,7 @@ def of_campaign(repeat: Repeat, folder: str | None) -> Iterator[HistoryEntry]:
                 else "ratio"
                 if one.kind.least == "above 0"
                 else "difference",
-                deciding=one.name == headline,
+                deciding=one.name in (headline, f"{test.test}.{TASK_SHARE}"),
                 value=one.number,
                 ci95=one.value.ci,
                 loads=loads_of(test, one.kind.loads),

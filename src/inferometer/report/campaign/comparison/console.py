@@ -101,7 +101,7 @@ def _figures(head: str, figures: Sequence[CampaignFigure], side: str, screen: Sc
 def _evidence(figures: Sequence[CampaignFigure], screen: Screen) -> None:
     rows = [
         (
-            clean(one.procedure),
+            clean(one.procedure if one.headline else one.name),
             "-" if one.p_holm is None else f"{one.p_holm:.3f}",
             shared.span(one.welch),
             _unsigned(None if one.floor is None else one.floor.value),
