@@ -29,6 +29,7 @@ from inferometer.judge.procedure_verdict import (
     verdict_of_campaign,
     verdict_of_test,
 )
+from inferometer.measure.breakdown import Conversations
 from inferometer.measure.measurement import Refusals
 from inferometer.report.campaign.verdict import verdict_of
 
@@ -174,6 +175,17 @@ def test_a_maximum_that_another_test_exceeded_is_none() -> None:
     assert verdict.status == "INCONCLUSIVE"
     assert "1,200" in verdict.reasons[-1].message
     assert verdict_of(*_campaign(1050.0, 1000.0)).status == "VALID"
+
+
+def test_a_maximum_is_exceeded_by_what_sessions_brought_in_as_it_was_measured() -> None:
+    """Law: output tokens a second are those of all requests, however many of them an arrival brings; the run that is named is
+    the one that saw most of them."""
+    of_five = Conversations(10, 10, 0, 0, 0, ())
+    tests, summaries = _campaign(1200.0, 1000.0, **{"requests.sent": 50, "conversations": of_five})
+    assert summaries["b"].requests_each == 5.0
+    (found,) = of_maximum(tests, summaries)
+    assert isinstance(found.reason, Note)
+    assert found.reason.facts["output_tok_s"] == 1200.0
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def _exceeded(mine: ProcedureDocument, others: _Others) -> Iterator[Objection]:
         return
     most = value if ends is None else ends[1]
     found = [
-        (rate * summary.requests_each, test.title, run)
+        (rate, test.title, run)
         for test, run, summary in others
         if summary.success_rate.value is not None
         and summary.success_rate.value >= ANSWERED
