@@ -22,7 +22,7 @@ from inferometer.journal.schema import RECORD, EventClass, Outcome, Phase
 from inferometer.journal.steps import StepRow
 from inferometer.measure.record import Record
 from inferometer.measure.sent_bodies import COLUMNS, SentBodies, sent_bodies
-from inferometer.measure.session_steps import NONE, SessionRuns, StepGraph, session_runs
+from inferometer.measure.session_steps import ASKED, NONE, SessionRuns, StepGraph, session_runs
 
 MS = 1_000_000
 LATE_MS = 0.02
@@ -105,7 +105,7 @@ class Played:
         """Of the files in a folder."""
         return StepGraph.from_tables(
             step_rows.read(folder / "steps.arrow"),
-            asked(folder / "requests.arrow", ["think_ns"]),
+            asked(folder / "requests.arrow", ASKED),
             server_replies=server_replies,
         )
 

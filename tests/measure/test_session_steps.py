@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from session_play import FAN_OUT, Played, Step, play
 
 from inferometer.errors import RecordError
+from inferometer.journal.steps import StepRow
 from inferometer.measure.session_steps import NONE, session_runs
 
 
@@ -77,5 +79,36 @@ def test_a_record_without_sessions_has_no_runs(tmp_path: Path) -> None:
     played.write(tmp_path)
     graph = played.graph(tmp_path)
     assert len(session_runs(graph, play([FAN_OUT], session=None).record())) == 0
-    Played(played.schedule, (), played.rows).write(tmp_path)
+    Played((), (), played.rows).write(tmp_path)
     assert len(session_runs(played.graph(tmp_path), played.record())) == 0
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda rows: (),
+        lambda rows: rows[: len(FAN_OUT)],
+        lambda rows: tuple(one for one in rows if one.step < len(FAN_OUT) - 1),
+        lambda rows: tuple(dataclasses.replace(one, session=one.session + 1) for one in rows),
+        lambda rows: tuple(dataclasses.replace(one, step=at) for at, one in enumerate(rows)),
+        lambda rows: tuple(dataclasses.replace(one, tool_ns=-1) for one in rows),
+        lambda rows: tuple(dataclasses.replace(one, tool_ns=10**12) for one in rows),
+    ],
+    ids=[
+        "none",
+        "a session less",
+        "shorter sessions",
+        "others",
+        "one session",
+        "negative tools",
+        "long tools",
+    ],
+)
+def test_steps_that_are_not_those_of_the_schedule_are_refused(
+    tmp_path: Path, kept: Callable[[tuple[StepRow, ...]], tuple[StepRow, ...]]
+) -> None:
+    """Law: figures are of all sessions that were sent. One that is missing from the steps would fail no check."""
+    played = play([FAN_OUT] * 2)
+    dataclasses.replace(played, steps=kept(played.steps)).write(tmp_path)
+    with pytest.raises(RecordError, match=r"steps\.arrow is damaged"):
+        played.graph(tmp_path)

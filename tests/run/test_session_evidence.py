@@ -108,6 +108,18 @@ def test_a_folder_whose_steps_are_damaged_is_refused_in_words(tmp_path: Path) ->
         evaluate(folder)
 
 
+def test_a_run_of_sessions_without_its_steps_is_refused_in_words(tmp_path: Path) -> None:
+    """It is no run of conversations: its sessions would be in no figure, and no check would look at them."""
+    file = tmp_path / "sessions.jsonl"
+    step = {"messages": [{"role": "user", "content": "Which is the longest river?"}], "output_tokens": 4}
+    file.write_text(json.dumps({"session": "s", "steps": [step, step]}) + "\n", encoding="utf-8")
+    flags: dict[str, object] = {"--sessions": str(file), "--rate": "10", "--warmup": "0"}
+    folder = RunFolder.open(simulated(tmp_path / "runs", flags).folder)
+    folder.steps.unlink()
+    with pytest.raises(RecordError, match=r"steps\.arrow: is missing"):
+        evaluate(folder)
+
+
 def test_conversations_without_steps_are_held_to_what_they_repeat(tmp_path: Path) -> None:
     """A turn that repeats an older turn's answer fails the run; without sums in the record nothing is said."""
     chain = tuple(Step((at - 1,) if at else (), at - 1 if at else None) for at in range(4))

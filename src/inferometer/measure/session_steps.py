@@ -26,6 +26,8 @@ from inferometer.measure.record import Ints, Labels, Mask, Record
 
 NONE = -1
 _DAMAGED = "steps.arrow is damaged"
+ASKED = ("session", "turn", "think_ns")
+"""Columns of the schedule that a graph is made of and held to."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class StepGraph:
 
     @classmethod
     def from_tables(cls, steps: pa.Table, schedule: pa.Table, *, server_replies: bool) -> StepGraph:
-        """Of STEPS and of `think_ns` and `recorded` of the schedule's rows (journal/schedule.py, `asked`). `server_replies`:
-        by plan the server's text stands in place of recorded replies.
+        """Of STEPS and of ASKED and `recorded` of the schedule's rows (journal/schedule.py, `asked`). `server_replies`: by plan
+        the server's text stands in place of recorded replies.
 
         Raises RecordError where they contradict themselves or each other.
         """
@@ -82,6 +84,7 @@ class StepGraph:
         first = step == 0
         if len(step) and not (first[0] and np.all(first[1:] | (np.diff(step) == 1))):
             raise RecordError(f"{_DAMAGED}: the steps of a session do not follow each other")
+        _check_schedule(schedule, index, session=session, step=step, tool_ns=tool_ns)
         head = np.flatnonzero(first)[np.cumsum(first) - 1] if len(step) else np.zeros(0, np.int64)
         after, offsets = _lists(steps.column("after"))
         waiting = np.repeat(np.arange(len(index)), np.diff(offsets))
@@ -106,6 +109,21 @@ class StepGraph:
             agents=_labels(steps.column("agent")),
             labels=steps.column("name"),
         )
+
+
+def _check_schedule(schedule: pa.Table, index: Ints, *, session: Ints, step: Ints, tool_ns: Ints) -> None:
+    """Raise RecordError unless the steps are the schedule's: all of every session, each in its place, and no tool's time longer
+    than the delay that it is a part of. A session that is missing, or shorter, would be in no figure and fail no check."""
+    planned = np.flatnonzero(np.asarray(pc.is_valid(schedule.column("session")).to_numpy()))
+    if not np.array_equal(planned, index):
+        raise RecordError(
+            f"{_DAMAGED}: it does not have the steps of the schedule, all of them and no others"
+        )
+    of, turn, think_ns = (_ints(schedule, name)[index] for name in ("session", "turn", "think_ns"))
+    if not (np.array_equal(of, session) and np.array_equal(turn, step)):
+        raise RecordError(f"{_DAMAGED}: its sessions are not those of the schedule")
+    if not np.all((tool_ns >= 0) & (tool_ns <= think_ns)):
+        raise RecordError(f"{_DAMAGED}: the time of a tool is no part of its step's delay")
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

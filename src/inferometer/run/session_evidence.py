@@ -16,8 +16,9 @@ from inferometer.measure.measurement import Window
 from inferometer.measure.record import Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.sent_bodies import COLUMNS, SentBodies, has_bodies, sent_bodies
-from inferometer.measure.session_steps import NONE, StepGraph, session_runs
+from inferometer.measure.session_steps import ASKED, NONE, StepGraph, session_runs
 from inferometer.plan.schema import Plan
+from inferometer.plan.session_workload import SessionsWorkload
 
 
 def session_evidence(
@@ -33,6 +34,10 @@ def session_evidence(
     if not record.session.valid.any() or not folder.schedule.is_file():
         return NO_SESSIONS
     if not folder.steps.is_file():
+        if isinstance(plan.workload, SessionsWorkload):
+            raise RecordError(
+                f"{folder.steps}: is missing: nothing tells how the steps of the sessions hang together"
+            )
         return SessionEvidence(bodies=_bodies(folder, plan, None))
     graph = _graph(folder, plan)
     runs = session_runs(graph, record)
@@ -42,7 +47,7 @@ def session_evidence(
 
 def _graph(folder: RunFolder, plan: Plan) -> StepGraph:
     server_replies = plan.workload.replies == "server"
-    schedule = asked(folder.schedule, ["think_ns"])
+    schedule = asked(folder.schedule, ASKED)
     return StepGraph.from_tables(steps.read(folder.steps), schedule, server_replies=server_replies)
 
 
