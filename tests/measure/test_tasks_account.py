@@ -48,9 +48,12 @@ def test_it_lies_between_one_and_all(pairs: list[tuple[bool, int]]) -> None:
     assert 0 < effective(hits, units) <= len(pairs)
 
 
-@pytest.mark.parametrize(("ran_ms", "share"), [(20.0, 0.5), (40.0, 1.0), (4_000.0, None)])
-def test_steps_that_ran_longer_than_their_request_are_no_share_of_it(
-    ran_ms: float, share: float | None
+@pytest.mark.parametrize(
+    ("ran_ms", "end_ms", "share"),
+    [(20.0, 30.0, 0.5), (40.0, 40.0, 1.0), (4_000.0, 4_000.0, None), (20.0, 60.0, None)],
+)
+def test_steps_that_ran_behind_their_request_are_no_share_of_it(
+    ran_ms: float, end_ms: float, share: float | None
 ) -> None:
     """Law: a share of the latency is at most all of it; a clock that runs wrong, or steps behind the answer, have none."""
     events = [(10.0, EventClass.CONTENT), (40.0, EventClass.CONTENT)]
@@ -70,6 +73,7 @@ def test_steps_that_ran_longer_than_their_request_are_no_share_of_it(
     }
     for kind in STEP_KINDS:
         columns |= {f"{kind}_steps": [1] * 3, f"{kind}_ns": [round(ran_ms * 1e6)] * 3}
+        columns[f"{kind}_end_ns"] = [round(end_ms * 1e6)] * 3
     found = tasks_account(record, samples, pa.table(columns)).traced
     assert found is not None
     assert [one.share for one in found.kinds] == [share] * len(STEP_KINDS)

@@ -121,7 +121,9 @@ def test_what_is_read_is_kept_in_either_form_and_nothing_else(
     assert SECRET not in path.read_text()
     found = join(path, [TRACE]).traces[TRACE]
     kinds = dict.fromkeys(("model", "tool", "retrieval", "rerank", "guardrail"), 0)
-    assert found == TaskSteps(1, kinds | {"model": 1}, kinds | {"model": 20}, 7, 3, failed_steps=1)
+    assert found == TaskSteps(
+        1, kinds | {"model": 1}, kinds | {"model": 20}, 7, 3, failed_steps=1, end_ns=kinds | {"model": 20}
+    )
 
 
 def test_the_sdks_own_exporter_is_understood(receiver: tuple[int, Path]) -> None:

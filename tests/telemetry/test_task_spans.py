@@ -91,6 +91,7 @@ def test_steps_are_counted_by_kind_and_time_side_by_side_counts_once(tmp_path: P
         {"model": 640, "tool": 250, "retrieval": 60, "rerank": 0, "guardrail": 10},
         60,
         32,
+        end_ns={"model": 900, "tool": 350, "retrieval": 160, "rerank": 0, "guardrail": 360},
     )
 
 

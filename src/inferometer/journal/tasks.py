@@ -46,21 +46,25 @@ TASKS = pa.schema(
         pa.field("spans", pa.int32()),  # of its trace; null: no trace was found, or none was looked for
         *(pa.field(f"{kind}_steps", pa.int32()) for kind in STEP_KINDS),
         *(pa.field(f"{kind}_ns", pa.int64()) for kind in STEP_KINDS),  # time in which one at least ran
+        *(
+            pa.field(f"{kind}_end_ns", pa.int64()) for kind in STEP_KINDS
+        ),  # from the trace's begin to the last one's end
         pa.field("model_input_tokens", pa.int64()),  # of all its model steps, where each reports them
         pa.field("model_output_tokens", pa.int64()),
         pa.field("failed_steps", pa.int32()),  # whose spans state an error
         pa.field("resends", pa.int32()),  # requests inside the system that were sent once more
     ],
-    metadata={"inferometer": "tasks/3"},
+    metadata={"inferometer": "tasks/4"},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSteps:
-    """What one trace holds: the number of its spans; by kind the number of steps, and the time in which one at least ran;
-    tokens of the model steps (None: not all report them); steps that failed, and requests inside that were sent once more.
+    """What one trace holds: the number of its spans; by kind the number of steps, the time in which one at least ran, and that
+    from the beginning of the first span of all to the end of the last step of the kind; tokens of the model steps (None: not
+    all report them); steps that failed, and requests inside that were sent once more.
 
-    Of steps that usage lists, `spans`, `failed_steps` and `resends` are None and `ns` is empty: it does not tell.
+    Of steps that usage lists, `spans`, `failed_steps` and `resends` are None, `ns` and `end_ns` are empty: it does not tell.
     """
 
     spans: int | None
@@ -70,6 +74,7 @@ class TaskSteps:
     output_tokens: int | None = None
     failed_steps: int | None = 0
     resends: int | None = 0
+    end_ns: dict[str, int] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -100,7 +105,7 @@ TOLERANCE_NS = 1_000_000
 
 
 def exceeds(step_ns: float, lasted_ns: float) -> bool:
-    """Whether steps ran for longer than the whole request lasted: they are no part of its latency."""
+    """Whether steps ran, or were not over, for longer than the whole request lasted: they are no part of its latency."""
     return step_ns > lasted_ns + TOLERANCE_NS
 
 
@@ -132,6 +137,9 @@ def write(path: Path, rows: Sequence[TaskRow], run: str) -> None:
         columns[f"{kind}_ns"] = [
             None if one is None or one.spans is None else one.ns.get(kind, 0) for one in steps
         ]
+        columns[f"{kind}_end_ns"] = [
+            None if one is None or one.spans is None else one.end_ns.get(kind, 0) for one in steps
+        ]
     columns["model_input_tokens"] = [None if one is None else one.input_tokens for one in steps]
     columns["model_output_tokens"] = [None if one is None else one.output_tokens for one in steps]
     columns["failed_steps"] = [None if one is None else one.failed_steps for one in steps]
@@ -155,6 +163,7 @@ def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
             row["model_output_tokens"],
             row["failed_steps"],
             row["resends"],
+            {kind: row[f"{kind}_end_ns"] for kind in STEP_KINDS},
         )
         for row in table.to_pylist()
         if row["steps_from"] == SPANS

@@ -48,7 +48,7 @@ class OfCriterion:
 @dataclass(frozen=True, slots=True)
 class StepKind:
     """Steps of one kind. `steps`: of a task; `ms`: time of a task in which one at least ran; `share`: of the tasks' whole
-    latency, over all tasks with a trace; None where it ran for longer than one of them lasted."""
+    latency, over all tasks with a trace; None where one of them was over before a step of the kind was."""
 
     kind: str
     steps: Stats | None
@@ -286,10 +286,10 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
     known = ~np.isnan(latency)
     kinds = []
     for kind in STEP_KINDS:
-        ms = column(f"{kind}_ns") / 1e6
+        ms, end_ns = column(f"{kind}_ns") / 1e6, column(f"{kind}_end_ns")
         timed = known & ~np.isnan(ms)
         whole = float(latency[timed].sum())
-        beyond = any(exceeds(*one) for one in zip(ms[timed] * 1e6, latency[timed] * 1e6, strict=True))
+        beyond = any(exceeds(*one) for one in zip(end_ns[timed], latency[timed] * 1e6, strict=True))
         share = float(ms[timed].sum()) / whole if whole > 0 and not beyond else None
         kinds.append(StepKind(kind, describe(column(f"{kind}_steps")), describe(ms), share))
     return Traced(

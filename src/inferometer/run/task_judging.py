@@ -191,7 +191,7 @@ class _Judging:
                 "span that is there: some of their spans are missing, or others than the system wrote some"
             )
         longer = sum(
-            exceeds(max(steps.ns.values()), lasted_ns[trace]) for trace, steps in found.traces.items()
+            exceeds(max(steps.end_ns.values()), lasted_ns[trace]) for trace, steps in found.traces.items()
         )
         if longer:
             notes.append(

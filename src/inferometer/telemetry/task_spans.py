@@ -105,7 +105,8 @@ def callers_of(spans: Sequence[Span]) -> frozenset[str]:
 def steps_of(spans: Sequence[Span]) -> TaskSteps:
     """What the spans of one trace come to. A span that is there twice counts once."""
     once = {one.ident: one for one in spans}
-    steps, ns = dict.fromkeys(STEP_KINDS, 0), dict.fromkeys(STEP_KINDS, 0)
+    steps, ns, end_ns = (dict.fromkeys(STEP_KINDS, 0) for _ in range(3))
+    began = min((one.start_ns for one in once.values()), default=0)
     failed = 0
     tokens: dict[str, list[int | None]] = {"input_tokens": [], "output_tokens": []}
     for kind in STEP_KINDS:
@@ -113,6 +114,7 @@ def steps_of(spans: Sequence[Span]) -> TaskSteps:
         outer = _ancestors(of_kind, once, kind)
         inner = [one for one in of_kind if one.ident not in outer]
         steps[kind], ns[kind] = len(inner), _covered([(one.start_ns, one.end_ns) for one in of_kind])
+        end_ns[kind] = max((one.end_ns - began for one in of_kind), default=0)
         failed += sum(one.failed for one in inner)
         if kind == "model":
             for name, values in tokens.items():
@@ -123,7 +125,14 @@ def steps_of(spans: Sequence[Span]) -> TaskSteps:
     }
     resent = sum(one.resent for one in once.values())
     return TaskSteps(
-        len(once), steps, ns, sums["input_tokens"], sums["output_tokens"], failed_steps=failed, resends=resent
+        len(once),
+        steps,
+        ns,
+        sums["input_tokens"],
+        sums["output_tokens"],
+        failed_steps=failed,
+        resends=resent,
+        end_ns=end_ns,
     )
 
 
