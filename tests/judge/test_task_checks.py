@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.judge.compliance.compound_rules import tasks
 from inferometer.judge.task_checks import BENT_SHARE, task_results
 from inferometer.judge.verdict import Check
 from inferometer.measure.stats import share_interval
@@ -74,3 +75,18 @@ def test_answers_that_were_never_judged_are_no_result(simulated: bool, boundary:
     found = replace(account(0, 0, 9), judged=False)
     assert checked(found, simulated=simulated, boundary=boundary).status == status
     assert checked(None).status == "na"
+
+
+@given(st.integers(0, 500), st.integers(0, 500), st.integers(0, 500))
+def test_a_task_driver_that_leaves_answers_unjudged_is_not_known_to_be_one(
+    succeeded: int, failed: int, unjudged: int
+) -> None:
+    """Law: draft 4.1.3 has completion measured, so the rule is kept just where `task_results` passes; of a test too, whose
+    verdict does not look at it."""
+    found = account(succeeded, failed, unjudged)
+    run: Any = SimpleNamespace(name="level", summary=SimpleNamespace(tasks=found))
+    evidence: Any = SimpleNamespace(system=SimpleNamespace(boundary="compound"), runs=(run,))
+    ruling = tasks(evidence)
+    assert ruling is not None
+    kept = checked(found).status == "pass" and found.all.success is not None
+    assert ruling.state == ("satisfied" if kept else "unknown")

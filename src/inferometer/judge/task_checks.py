@@ -10,10 +10,11 @@ share that is reported leaves them out, its interval (measure/tasks.py) does not
 
 from __future__ import annotations
 
+from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.record import Record
 from inferometer.measure.stats import share_interval
-from inferometer.measure.tasks import TasksAccount
+from inferometer.measure.tasks import TaskGroup, TasksAccount
 from inferometer.plan.schema import Plan
 
 BENT_SHARE = 0.05
@@ -30,12 +31,19 @@ def task_results(plan: Plan, account: TasksAccount | None, record: Record) -> Ch
     every = account.all
     if not account.judged or every.succeeded is None or every.unjudged is None:
         return Check("task_results", "unsure", None, BENT_SHARE, facts={"of": "none"})
+    facts: Facts = {"ended": every.ended, "succeeded": every.succeeded, "unjudged": every.unjudged}
+    more = every.unjudged / max(every.succeeded, 1)
+    status: CheckStatus = "pass" if enough_judged(every) else "unsure"
+    return Check("task_results", status, more, BENT_SHARE, facts=facts)
+
+
+def enough_judged(every: TaskGroup) -> bool:
+    """Whether the answers were judged, up to what changes nothing that is said of the run; see task_results."""
     succeeded, unjudged, ended = every.succeeded, every.unjudged, every.ended
-    facts: Facts = {"ended": ended, "succeeded": succeeded, "unjudged": unjudged}
-    more = unjudged / max(succeeded, 1)
+    if succeeded is None or unjudged is None:
+        return False
     chance = share_interval(succeeded, ended - unjudged, None)
     inside = (
         chance is not None and chance[0] <= succeeded / ended and (succeeded + unjudged) / ended <= chance[1]
     )
-    passed = more <= BENT_SHARE or inside
-    return Check("task_results", "pass" if passed else "unsure", more, BENT_SHARE, facts=facts)
+    return unjudged <= BENT_SHARE * max(succeeded, 1) or inside

@@ -51,7 +51,8 @@ def of_tasks(done: Sequence[Performed]) -> Results:
 def _share(totals: dict[str, int]) -> Value:
     """What `compare` and `history` look at: a system that answers as fast, and more often wrongly, is another one."""
     share = totals["succeeded"] / (totals["ended"] - totals["unjudged"])
-    return Value(TASK_SHARE, "Tasks that succeeded", 100 * share, "%")
+    left_out = Note("tasks_succeeded", totals, capacity=True) if totals["unjudged"] else None
+    return Value(TASK_SHARE, "Tasks that succeeded", 100 * share, "%", note=left_out)
 
 
 def _with_accounts(done: Sequence[Performed]) -> Iterator[tuple[PerformedRun, TasksAccount]]:

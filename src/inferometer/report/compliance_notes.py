@@ -275,6 +275,7 @@ SYSTEM: Mapping[str, Words] = {
     "no_tasks": "a compound system is given tasks (--tasks), and this run has none",
     "tasks_not_judged": "the answers were not held to their tasks' criteria",
     "no_task_decided": "of no task it is decided whether it succeeded",
+    "too_few_judged": lambda ended, unjudged: f"{unjudged:,} of {ended:,} answers could not be judged",
     "tasks_completed": "{ended:d} tasks, from their sending to the end of their answers, and whether each succeeded",
     "compound_inside": lambda boundary, parts: (
         f"the boundary is {boundary}, yet the system itself tells of {' and '.join(COMPOUND[part] for part in parts)}"

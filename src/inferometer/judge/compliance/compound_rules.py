@@ -14,6 +14,7 @@ from inferometer.judge.compliance.evidence import (
     unknown,
     violated,
 )
+from inferometer.judge.task_checks import enough_judged
 
 COMPOUND_STEPS = ("tool", "retrieval", "rerank")
 """Steps that neither an engine nor a gateway has."""
@@ -33,6 +34,9 @@ def tasks(evidence: Evidence) -> Ruling | None:
             return unknown(note("tasks_not_judged"), run.name)
         if account.all.success is None:
             return unknown(note("no_task_decided"), run.name)
+        if not enough_judged(account.all):
+            words = note("too_few_judged", ended=account.all.ended, unjudged=account.all.unjudged)
+            return unknown(words, run.name)
     accounts = [run.summary.tasks.all for run in evidence.runs if run.summary.tasks is not None]
     return satisfied(note("tasks_completed", ended=sum(one.ended for one in accounts)))
 
