@@ -18,6 +18,7 @@ from inferometer.documents.comparison import ComparisonDocument, Difference
 from inferometer.documents.note import WordedNote
 from inferometer.judge.comparison import rules
 from inferometer.studies.comparison import Question, compare_folders
+from inferometer.studies.history.entries import of_run
 
 TASKS = [
     {"task": "product", "input": "What is 17 * 23?", "criterion": {"regex": "391"}, "output_tokens": 40},
@@ -104,6 +105,18 @@ def test_a_command_that_gives_up_on_wrong_answers_hides_no_regression(tmp_path: 
     found = sides(tmp_path, flags, "wrong_answer=0.2", "agent")
     assert figure(found, "task_success_rate").verdict == "no_claim"
     assert found.outcome == "no_claim"
+
+
+@pytest.mark.parametrize(("code", "kept"), [(1, True), (2, False)])
+def test_history_keeps_no_share_that_unjudged_answers_leave_open(
+    code: int, kept: bool, tmp_path: Path
+) -> None:
+    """Law: a share is kept where it is known to within the least change that matters; a failure is known, giving up is not."""
+    check = f"import os, sys; sys.exit(0 if os.environ['INFEROMETER_TASK'] == 'sum' else {code})"
+    flags = tasks_in(tmp_path / "t.jsonl", {"command": [sys.executable, "-c", check]})
+    flags |= {"--task-commands": True, "--requests": "20"}
+    names = [one.name for one in of_run(simulated(tmp_path, flags, system="agent").summary, None).figures]
+    assert ("task_success_rate" in names) is kept
 
 
 SHARE = st.floats(-1, 1)

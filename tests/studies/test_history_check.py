@@ -42,6 +42,20 @@ def test_with_too_few_results_there_is_no_claim() -> None:
     assert check(history([*noisy(3), 300.0]), Question()).results[0].too_little == "few"
 
 
+def test_a_result_that_lacks_what_decided_before_is_no_claim() -> None:
+    """Law: what was not measured, or not judged, is no better than before; a regression in what is there stays one."""
+    values = noisy(LEAST)
+    share = figure("task_success_rate", 0.9, better="more")
+    made = history([*values, values[0]])
+    judged = [changed(one, figures=(*one.entry.figures, share)) for one in made]
+    assert outcome(check(judged, Question())) == ("no_regression", 0)
+    found = check([*judged[:-1], made[-1]], Question())
+    assert (outcome(found), found.results[0].too_little) == (("too_little", 4), "lacking")
+    slow = history([*values, 300.0])[-1]
+    assert outcome(check([*judged[:-1], slow], Question())) == ("regression", 6)
+    assert outcome(check([*judged[:-1], made[-1]], Question(metrics=("ttft_p50",)))) == ("no_regression", 0)
+
+
 @pytest.mark.parametrize(
     "facts", [{"verdict": "INVALID"}, {"verdict": "INCONCLUSIVE"}, {"interrupted": True}]
 )

@@ -144,8 +144,8 @@ class CheckedResult(Part, frozen=True):
     """One result that was checked. `compared`: numbers of the comparable results before it, oldest first, of which each figure
     uses the newest that measured it; `later`: numbers of results of its kind that came to the index after it, although they are
     not newer by their dates, or dated ahead of now; `too_little`: why no
-    claim is possible (`loads`: there would be enough results, but their loads are others), None: one is; `same_requests`: all
-    sent the same requests, None: not known."""
+    claim is possible (`loads`: there would be enough results, but their loads are others; `lacking`: it has not a figure that
+    decides in those before), None: one is; `same_requests`: all sent the same requests, None: not known."""
 
     number: int
     kind: EntryKind
@@ -161,7 +161,7 @@ class CheckedResult(Part, frozen=True):
     undeclared: tuple[str, ...]
     figures: tuple[CheckedFigure, ...]
     changes: tuple[ChangePoint, ...]
-    too_little: Literal["few", "loads", "not_valid", "no_figure"] | None
+    too_little: Literal["few", "loads", "not_valid", "no_figure", "lacking"] | None
 
 
 class CheckMethod(Part, frozen=True):

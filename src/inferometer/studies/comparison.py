@@ -249,7 +249,7 @@ def read(path: Path) -> Run:
     reference = summary.tokens.tokenizer.method == "reference"
     judged = tasks.read(folder.tasks, run.id) if values[TASK_SUCCESS] is not None else None
     sampled = _sampled(record, summary, values, plan.target.stream, reference, judged)
-    return Run(facts, values, sampled, _bounds(summary))
+    return Run(facts, values, sampled, bounds_of(summary))
 
 
 def counting_of(summary: Summary) -> TokenCounting:
@@ -295,7 +295,7 @@ def _values(summary: Summary) -> dict[str, float | None]:
     return values | {name: whole.get(name) for name in (*OF_SESSIONS, TASK_SUCCESS)}
 
 
-def _bounds(summary: Summary) -> dict[str, Interval]:
+def bounds_of(summary: Summary) -> dict[str, Interval]:
     """Task success with all answers that could not be judged as failures, and as successes: they are no random choice."""
     tasks = summary.tasks
     if tasks is None or tasks.all.succeeded is None or not tasks.all.unjudged:

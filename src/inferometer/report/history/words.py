@@ -31,6 +31,7 @@ _WHY = {
     "loads of this test are percentages of what the system carried; fewer than {least} are left",
     "few": "{n} comparable VALID results before it; {least} are needed",
     "no_figure": "the result has no figure that decides",
+    "lacking": "the result lacks a figure that decides and that the results before it have",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -68,7 +69,8 @@ class _Series:
 
 @dataclass(slots=True)
 class _Subject:
-    """A result in the making: the entries it stands against, and its series."""
+    """A result in the making: the entries it stands against, and its series. `lacking`: whether it has not a figure that
+    decides in as many of these as a claim needs; what was not measured, or not judged, is no better than before."""
 
     at: NumberedEntry
     before: list[NumberedEntry]
@@ -76,6 +78,7 @@ class _Subject:
     later: tuple[int, ...]
     series: dict[str, _Series] = field(default_factory=dict)
     short: list[CheckedFigure] = field(default_factory=list)
+    lacking: bool = False
 
 
 def check(entries: Sequence[NumberedEntry], question: Question) -> HistoryCheck:
@@ -174,6 +177,14 @@ def _collect(subject: _Subject, prefix: str, question: Question) -> None:
         series = FigureSeries(f"{prefix}:{one.name}", one.better, one.scale, deciding, values, counted)
         at = [*(other for other, _ in found), subject.at]
         subject.series[series.name] = _Series(one, at, series, elsewhere)
+    if not question.metrics:
+        there = {one.name for one in entry.figures}
+        decided = Counter(
+            each.name for other in subject.before for each in other.entry.figures if each.deciding
+        )
+        subject.lacking = any(
+            count >= question.sensitivity.least and name not in there for name, count in decided.items()
+        )
 
 
 def _requests(entry: HistoryEntry) -> int:
@@ -244,10 +255,13 @@ def _result(subject: _Subject, found: dict[str, FigureFinding], least: int) -> C
 
 def _too_little(
     subject: _Subject, figures: Sequence[CheckedFigure], least: int
-) -> Literal["few", "loads", "not_valid", "no_figure"] | None:
+) -> Literal["few", "loads", "not_valid", "no_figure", "lacking"] | None:
+    usable = selection.usable(subject.at.entry)
+    if usable and subject.lacking:
+        return "lacking"
     if any(one.deciding for one in figures):
         return None
-    if not selection.usable(subject.at.entry):
+    if not usable:
         return "not_valid"
     short = [one for one in subject.short if one.deciding]
     if any(one.n + one.elsewhere >= least for one in short):

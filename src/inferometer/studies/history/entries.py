@@ -20,6 +20,7 @@ from datetime import datetime
 from inferometer.documents.bench import Bench, EngineResult
 from inferometer.documents.bench import Figure as BenchFigure
 from inferometer.documents.bench_comparison import BenchComparison
+from inferometer.documents.campaign import ProcedureDocument
 from inferometer.documents.campaign_comparison import CampaignComparison
 from inferometer.documents.comparison import ComparisonDocument, Difference
 from inferometer.documents.history import ENTRY_SCHEMA, HistoryEntry, HistoryFigure, Scale
@@ -27,12 +28,20 @@ from inferometer.documents.outcomes import outcomes
 from inferometer.documents.part import to_json
 from inferometer.documents.summary import Summary
 from inferometer.judge.bench import HIGHER_IS_BETTER, Ranked
-from inferometer.judge.comparison.campaign_figures import TASK_SHARE, figures_of, headline_among, is_bound
+from inferometer.judge.comparison.campaign_figures import (
+    TASK_SHARE,
+    figures_of,
+    headline_among,
+    is_bound,
+    successes_of,
+)
 from inferometer.judge.comparison.campaigns import Repeat
 from inferometer.judge.comparison.compare import DECIDING
 from inferometer.judge.comparison.loads import loads_of
-from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, Better, stem
+from inferometer.judge.history.regression import Sensitivity
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SUCCESS, Better, stem
 from inferometer.metrics.statistics import STATISTICS, Interval
+from inferometer.studies.comparison import bounds_of
 from inferometer.studies.history import conditions
 
 SHOWN = ("p50", "p99")
@@ -91,7 +100,9 @@ def of_campaign(repeat: Repeat, folder: str | None) -> Iterator[HistoryEntry]:
                 loads=loads_of(test, one.kind.loads),
             )
             for one in named
-            if not is_bound(test, one.name) and math.isfinite(one.number)
+            if not is_bound(test, one.name)
+            and math.isfinite(one.number)
+            and (one.kind.pattern != TASK_SHARE or _known(_shares(test)))
         )
         yield HistoryEntry(
             schema=ENTRY_SCHEMA,
@@ -202,8 +213,20 @@ def _run_figures(summary: Summary) -> Iterator[HistoryFigure]:
     rate_of_success = summary.success_rate
     if rate_of_success.value is not None:
         yield _figure(SUCCESS, "Success rate", "", "more", rate_of_success.value, rate_of_success.ci95)
+    unclear = not _known(bounds_of(summary).get(TASK_SUCCESS))
     for one in outcomes(summary):
-        yield _figure(one.key, one.title, one.unit.replace("1", ""), one.better, one.value, one.ci95)
+        if not (one.key == TASK_SUCCESS and unclear):
+            yield _figure(one.key, one.title, one.unit.replace("1", ""), one.better, one.value, one.ci95)
+
+
+def _shares(test: ProcedureDocument) -> Interval | None:
+    percent = successes_of(test)
+    return None if percent is None else (percent[0] / 100, percent[1] / 100)
+
+
+def _known(bounds: Interval | None) -> bool:
+    """Whether answers that could not be judged leave task success open by no more than the least change that matters."""
+    return bounds is None or bounds[1] - bounds[0] <= Sensitivity().threshold
 
 
 def _figure(
