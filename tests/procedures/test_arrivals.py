@@ -7,6 +7,7 @@ requests a second, and sessions of k such steps have to come to a k-th of it, wh
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from procedures.driving import Ran, carried_out
 from procedures.modelled import summary
 from procedures.summaries import changed
 
-from inferometer.measure.breakdown import Conversations, OfTurn
+from inferometer.measure.breakdown import Conversations
 from inferometer.plan.schema import Plan
 from inferometer.procedures.arrivals import REQUESTS, Arrivals, arrivals_of, unit_of
 from inferometer.procedures.plateau import SIZING
@@ -139,27 +140,37 @@ def test_conversations_saturate_by_their_turns(tmp_path: Path) -> None:
     assert offered == "conversations/s"
 
 
-def talks(begun: int, sent: int, left_out: int, by_turn: tuple[int, ...]) -> Conversations:
+def talks(begun: int, left_out: int, turns_std: float) -> Conversations:
     """What a run saw of its conversations."""
-    turns = tuple(
-        OfTurn(at, False, count, count, None, None, None, None, None) for at, count in enumerate(by_turn, 1)
-    )
-    return Conversations(begun, begun, 0, 0, left_out, turns)
+    return Conversations(begun, begun, 0, 0, left_out, (), turns_std)
 
 
 def test_what_an_arrival_brings_is_counted_in_those_that_were_begun() -> None:
     """Law: steps planned by sessions begun; of drawn turns the distribution's mean; one each where nothing tells."""
     plan = Plan.model_validate({"workload": {"sessions": "s.jsonl"}})
-    run = changed(summary(plan, request_s=5.0, completed=30), conversations=talks(10, 30, 10, (10, 10, 5, 5)))
+    run = changed(summary(plan, request_s=5.0, completed=30), conversations=talks(10, 10, 2.0))
     found = arrivals_of(plan, [run, run])
     assert (found.unit, found.each) == ("sessions", 4.0)
-    assert found.half > 0
+    assert found.half == pytest.approx(1.96 * 2.0 / 4.0 / math.sqrt(20))
     assert run.requests_each == 4.0
     assert arrivals_of(plan, []) == Arrivals("sessions")
     drawn = Plan.model_validate({"workload": {"turns": "uniform(2,6)"}})
     assert arrivals_of(drawn, [run]) == Arrivals("conversations", 4.0)
     assert arrivals_of(Plan(), [run]) is REQUESTS
     assert unit_of(Plan()) == "requests"
+
+
+@pytest.mark.parametrize("lengths", [(1,) * 9 + (41,), (10, 90), (5, 5)])
+def test_chance_of_sessions_is_that_of_all_their_steps(lengths: tuple[int, ...]) -> None:
+    """Law: of sessions that bring k requests each, their number varies E[k^2] / E[k] times as much as that of single ones, and
+    the mean of k by its deviation, however long the longest are."""
+    mean, square = (sum(k**power for k in lengths) / len(lengths) for power in (1, 2))
+    of_all = talks(len(lengths), 0, math.sqrt(square - mean**2))
+    plan = Plan.model_validate({"workload": {"sessions": "s.jsonl"}})
+    run = changed(summary(plan, request_s=5.0, completed=sum(lengths)), conversations=of_all)
+    assert run.requests_at_once == pytest.approx(square / mean)
+    cv = math.sqrt(square / mean**2 - 1)
+    assert arrivals_of(plan, [run]).half == pytest.approx(1.96 * cv / math.sqrt(len(lengths)))
 
 
 def test_a_rate_of_arrivals_and_one_of_requests_are_each_others_inverse() -> None:

@@ -446,3 +446,11 @@ class Summary(Part, frozen=True):
         if talks is None or not talks.begun:
             return 1.0
         return (self.requests.sent + talks.left_out) / talks.begun
+
+    @property
+    def requests_at_once(self) -> float:
+        """By how much the number of requests varies more than where each arrives by itself: of arrivals that bring k requests
+        E[k^2] / E[k], which a few long sessions make far larger than their mean k."""
+        each, talks = self.requests_each, self.conversations
+        std = None if talks is None else talks.turns_std
+        return each + (std or 0.0) ** 2 / each if each else each

@@ -181,7 +181,8 @@ class OfTurn:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """All conversations of the measured phase. `left_out`: turns that were planned in those begun, and not sent."""
+    """All conversations of the measured phase. `left_out`: turns that were planned in those begun, and not sent. `turns_std`:
+    standard deviation of the turns planned in one; None in files of earlier versions."""
 
     begun: int
     finished: int
@@ -189,6 +190,7 @@ class Conversations:
     cut: int
     left_out: int
     by_turn: tuple[OfTurn, ...]
+    turns_std: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ def conversations(record: Record, samples: Samples) -> Conversations | None:
         cut=int((~finished & ~broken).sum()),
         left_out=int((planned - sent).sum()),
         by_turn=_by_turn(record, samples),
+        turns_std=float(planned.std()),
     )
 
 

@@ -98,10 +98,11 @@ def arrivals_of(plan: Plan, seen: Sequence[Summary]) -> Arrivals:
     if not begun:
         return Arrivals(unit)
     mean = sum(one.requests.sent + talks.left_out for one, talks in known) / begun
-    # E[k^2] is the sum of 2 t - 1 over the turns t that there are; those that were sent are enough for a variation.
-    sent = sum(one.requests.sent for one, _ in known) / begun
-    square = sum((2 * of.turn - 1) * of.sent for _, talks in known for of in talks.by_turn) / begun
-    variation = math.sqrt(max(square / sent**2 - 1, 0.0)) if sent else 0.0
+    square = (
+        sum(((talks.turns_std or 0.0) ** 2 + one.requests_each**2) * talks.begun for one, talks in known)
+        / begun
+    )
+    variation = math.sqrt(max(square / mean**2 - 1, 0.0)) if mean else 0.0
     return Arrivals(unit, max(mean, 1.0), Z_95 * variation / math.sqrt(begun))
 
 

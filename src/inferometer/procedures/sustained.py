@@ -134,11 +134,11 @@ def _chance(summary: Summary, mean: float, seconds: float) -> float:
 def _queued_by_chance(summary: Summary, arrivals: float) -> float:
     """How far the means of the first and the last third of a queue are apart by chance, at a load of exactly 100 %, below which
     it is less: the queue is then a random walk with a variance of 1 + c^2 a request, c being the variation of the work, and so
-    many requests a third; of k + c^2 where they come as sessions of k. Means over thirds that have one between them
+    many requests a third; of E[k^2] / E[k] + c^2 where they come as sessions of k. Means over thirds that have one between them
     differ by 5/3 of a third's variance."""
     lengths = summary.metrics.output_tokens
     variation = 0.0 if lengths is None or not lengths.mean else (lengths.std or 0.0) / lengths.mean
-    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (summary.requests_each + max(1.0, variation**2)) * arrivals)
+    return QUEUE_SIGMAS * math.sqrt(5 / 3 * (summary.requests_at_once + max(1.0, variation**2)) * arrivals)
 
 
 def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Signal:
@@ -169,13 +169,13 @@ def steadiness(summary: Summary, *, final: bool) -> Signal:
 def third_chance(summary: Summary) -> float | None:
     """How far a third's output may be off by chance, as a share: answers come in whole, so a third with n of them has a
     relative standard deviation of sqrt((1 + cv^2) / n), cv being that of their lengths, or, as sessions bring them k at a time,
-    of up to sqrt((k + cv^2) / n). None: there are no thirds."""
+    of up to sqrt((E[k^2] / E[k] + cv^2) / n). None: there are no thirds."""
     steady, lengths = summary.steady, summary.metrics.output_tokens
     if steady is None or lengths is None or not any(steady.output_thirds_tok_s):
         return None
     answers = max(1.0, steady.completions / len(steady.output_thirds_tok_s))
     spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0
-    return SIGMAS * math.sqrt((summary.requests_each + spread**2) / answers)
+    return SIGMAS * math.sqrt((summary.requests_at_once + spread**2) / answers)
 
 
 def _objective(slo: Objective, *, final: bool) -> Signal:
