@@ -217,6 +217,10 @@ def test_the_uniform_mean_is_that_of_its_values(low: int, width: int, limits: di
         (fixed(7), 7),
         (quantiles([(0, 100), (100, 100)]), 100),
         (quantiles([(0, 1), (100, 1000)]), 999 / math.log(1000)),
+        (
+            quantiles([(0, 1), (50, 2), (100, 100)], max=10),
+            0.5 / math.log(2) + (4 + 5 * math.log(10)) / math.log(50),
+        ),
     ],
 )
 def test_means_agree_with_theory(length: Distribution, mean: float) -> None:

@@ -364,11 +364,18 @@ class Quantiles(Clamped):
         raise AssertionError("at least two points are needed")
 
     def mean(self) -> float:
-        """Expected length in tokens, rounding and clamping neglected: over one piece it is (w - v) / ln(w / v)."""
-        return math.fsum(
-            (q - p) / 100 * (v if v == w else (w - v) / math.log(w / v))
-            for (p, v), (q, w) in pairwise(self.points)
-        )
+        """Expected length in tokens, clamping included, rounding neglected: over one piece without a bound in it it is
+        (w - v) / ln(w / v)."""
+        return math.fsum((q - p) / 100 * self._piece(v, w) for (p, v), (q, w) in pairwise(self.points))
+
+    def _piece(self, v: float, w: float) -> float:
+        """The mean of the piece from v to w: what lies beyond a bound has the bound's length."""
+        if v == w:
+            return min(max(v, self.floor), self.cap)
+        rise = math.log(w / v)
+        low, high = (min(max(bound, v), w) for bound in (self.floor, self.cap))
+        below, above = math.log(low / v) / rise, math.log(w / high) / rise
+        return self.floor * below + (high - low) / rise + self.cap * above
 
     def most(self) -> int:
         """See Clamped."""
