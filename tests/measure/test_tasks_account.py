@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from measure.conftest import pulses, row
 
 from inferometer.journal.schema import RECORD, EventClass
-from inferometer.journal.tasks import STEP_KINDS, TASKS
+from inferometer.journal.tasks import STEP_KINDS, TASKS, TaskRow, TaskSteps, read, write
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Record
 from inferometer.measure.stats import share_interval
@@ -110,3 +112,18 @@ def test_the_interval_holds_the_share_however_the_unjudged_would_have_ended(stat
     assert low <= good / ended <= (found.success or 0.0) <= (good + open_) / ended <= high
     if not open_:
         assert found.success_ci95 == share_interval(good, ended, None)
+
+
+def test_results_of_the_version_before_are_read(tmp_path: Path) -> None:
+    """Law: what a new version adds is null in what an earlier one wrote, and nothing else changes."""
+    steps = TaskSteps(1, {"model": 1}, {"model": 5}, end_ns={"model": 7})
+    write(tmp_path / "new", [TaskRow(0, 0, "a", None, "passed", steps=steps)], "run")
+    new = read(tmp_path / "new", "run")
+    ends = [f"{kind}_end_ns" for kind in STEP_KINDS]
+    old = new.drop_columns(ends).replace_schema_metadata({"inferometer": "tasks/3"})
+    with pa.OSFile(str(tmp_path / "old"), "wb") as sink, pa.ipc.new_file(sink, old.schema) as writer:
+        writer.write_table(old)
+    found = read(tmp_path / "old", "run")
+    assert found.drop_columns(ends).equals(new.drop_columns(ends))
+    assert found.schema == TASKS
+    assert {found.column(name).null_count for name in ends} == {1}

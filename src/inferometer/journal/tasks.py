@@ -56,6 +56,9 @@ TASKS = pa.schema(
     ],
     metadata={"inferometer": "tasks/4"},
 )
+_VERSION_3 = pa.schema(
+    [one for one in TASKS if not one.name.endswith("_end_ns")], metadata={"inferometer": "tasks/3"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ def steps_in(table: pa.Table) -> dict[tuple[int, int], TaskSteps]:
 def read(path: Path, run: str | None = None) -> pa.Table:
     """All rows. `run`: the id of the run that they should be of. Raises RecordError for what is no such file, of another
     version or run, or has two results of one request."""
-    table = read_whole(path, TASKS, "the judged tasks of a run", run)
+    table = read_whole(path, TASKS, "the judged tasks of a run", run, [_VERSION_3])
     unknown = set(table.column("state").to_pylist()) - set(STATES)
     if unknown or set(table.column("steps_from").to_pylist()) - {None, SPANS, USAGE}:
         raise RecordError(f"{path.name}: damaged (states or sources that no version has)")

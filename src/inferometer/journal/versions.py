@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,9 +60,12 @@ def check_filled(columns: Iterable[tuple[pa.Field, pa.Array | pa.ChunkedArray]],
             raise RecordError(f"{path.name}: damaged ({column.null_count} rows without {field.name})")
 
 
-def read_whole(path: Path, schema: pa.Schema, what: str, run: str | None = None) -> pa.Table:
-    """All rows of an Arrow file that has one version only. `what` is in it: the steps of a run. `run`: the id of that run,
-    which the file may state (journal/schema.py, of_run). Raises RecordError, also for a file of another run."""
+def read_whole(
+    path: Path, schema: pa.Schema, what: str, run: str | None = None, earlier: Sequence[pa.Schema] = ()
+) -> pa.Table:
+    """All rows of an Arrow file. `what` is in it: the steps of a run. `run`: the id of that run, which the file may state
+    (journal/schema.py, of_run). `earlier`: versions that are read as well; columns that they lack are null. Raises RecordError,
+    also for a file of another run."""
     try:
         check_regular(path)
         check_unpacked(path)
@@ -70,13 +73,17 @@ def read_whole(path: Path, schema: pa.Schema, what: str, run: str | None = None)
             reader = pa.ipc.open_file(source)
             stated = dict(reader.schema.metadata or {})
             of = stated.pop(RUN, None)
-            if reader.schema != schema or stated != schema.metadata:
+            versions = (one for one in (schema, *earlier) if reader.schema == one and stated == one.metadata)
+            if next(versions, None) is None:
                 raise RecordError(f"{path.name}: of a version this program does not read: {stated}")
             if run is not None and of not in (None, run.encode()):
                 raise RecordError(f"{path.name}: of another run than {run}")
             table = reader.read_all()
         table.validate(full=True)
-        table = table.replace_schema_metadata(schema.metadata)
+        there = {name: table.column(name) for name in table.column_names}
+        nulls = (pa.nulls(len(table), field.type) for field in schema)
+        columns = [there.get(field.name, null) for field, null in zip(schema, nulls, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=schema)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as cause:
         raise file_error(f"{path.name}: not {what} ({cause})", cause) from cause
     check_filled(zip(schema, table.columns, strict=True), path)

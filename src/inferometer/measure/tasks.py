@@ -287,6 +287,7 @@ def _traced(table: dict[str, list[object]], found: Sequence[int | None], rows: _
     kinds = []
     for kind in STEP_KINDS:
         ms, end_ns = column(f"{kind}_ns") / 1e6, column(f"{kind}_end_ns")
+        end_ns = np.where(np.isnan(end_ns), ms * 1e6, end_ns)  # an earlier version has no ends
         timed = known & ~np.isnan(ms)
         whole = float(latency[timed].sum())
         beyond = any(exceeds(*one) for one in zip(end_ns[timed], latency[timed] * 1e6, strict=True))
