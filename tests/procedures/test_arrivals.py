@@ -108,6 +108,21 @@ def test_levels_of_the_tradeoff_last_as_long_as_their_sessions_need(tmp_path: Pa
     assert "filling" not in {one["code"] for one in ran.test("tradeoff")["verdict"]["reasons"]}
 
 
+def test_a_maximum_with_filters_is_of_whole_sessions(tmp_path: Path) -> None:
+    """Law: slots that begin together send the same steps together, so a run with a full system goes through its sessions
+    several times, however short a run was asked for."""
+    wanted = {
+        "guardrail": {"concurrency": 32, "throughput_s": 2, "percent": [50], "configurations": ["output"]},
+        "search": {"pilot_concurrency": 8},
+    }
+    ran = carried_out(
+        tmp_path, "guardrail", engine=ENGINE, plan=sessions(tmp_path, 6, 500), tests=wanted, quick=True
+    )
+    full = ran.of("guardrail", "throughput")
+    assert full
+    assert all(one["agent_sessions"]["finished"] >= 2 * 32 for one in full)
+
+
 def test_a_level_that_is_short_beside_its_sessions_decides_nothing(tmp_path: Path) -> None:
     """Law: a run that ends about when its first sessions do is of a system that they never filled: `filling` leaves it open."""
     plan = sessions(tmp_path, 6, 4_000)

@@ -46,7 +46,7 @@ from inferometer.procedures.plateau import (
 )
 from inferometer.procedures.results import Table
 from inferometer.procedures.saturation import BASE, base_capacity, climb_of
-from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, without_warm_up
+from inferometer.procedures.setup import LIVES, Setup, closed_loop, reseeded, variant, without_warm_up
 from inferometer.procedures.step import Collapse, Measured, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import rate, success
 
@@ -88,7 +88,7 @@ class Reduction:
 
 def measure(setup: Setup, plan: Plan, name: str, label: str, done: Sequence[Performed], base: float) -> Steps:
     """The runs for a configuration, `name` in the test's terms and `label` in words, after what was done. `base`: what the
-    baseline sustains, requests/s."""
+    baseline sustains, arrivals/s."""
     known = list(done)
     if setup.tests.guardrail.concurrency is None and not _climbed(setup, plan, name, known):
         known += yield from _as(name, ascend(_climb(setup, plan, name, known)))
@@ -185,21 +185,27 @@ def _top(setup: Setup, plan: Plan, name: str, done: Sequence[Performed]) -> Rung
 
 
 def _full(
-    setup: Setup, plan: Plan, name: str, label: str, number: int, done: Sequence[Performed], base_s: float
+    setup: Setup, plan: Plan, name: str, label: str, number: int, done: Sequence[Performed], base: float
 ) -> Run | None:
     """A run with a full system: of the same requests in every configuration. None: it is not known what fills it."""
-    wanted, each = setup.tests.guardrail, arrivals_in(plan, done).each
+    wanted, arrivals = setup.tests.guardrail, arrivals_in(plan, done)
+    each = arrivals.each
     if wanted.concurrency is not None:
         slots: int = wanted.concurrency
-        own = max(distinct(wanted.throughput_s, base_s) or 0, math.ceil(2 * WAVES * slots * each))
-        loop = closed_loop(plan, slots, seconds=wanted.throughput_s, requests=own)
+        seconds = wanted.throughput_s
+        if (
+            not arrivals.single
+        ):  # slots that begin together are in step at first, and at the first steps of their sessions
+            seconds = max(seconds, float(f"{LIVES * slots / base:.4g}"))
+        own = max(distinct(seconds, arrivals.requests(base)) or 0, math.ceil(2 * WAVES * slots * each))
+        loop = closed_loop(plan, slots, seconds=seconds, requests=own)
     else:
-        top, base = _top(setup, plan, name, done), _top(setup, plan, BASELINE, done)
-        request_s = None if base is None else rate(base.done.outcome.summary, "request_s")
-        if top is None or base is None or not request_s:
+        top, usual = _top(setup, plan, name, done), _top(setup, plan, BASELINE, done)
+        request_s = None if usual is None else rate(usual.done.outcome.summary, "request_s")
+        if top is None or usual is None or not request_s:
             return None
         slots = top.concurrency
-        least = max(math.ceil(2 * WAVES * base.concurrency * each), setup.tests.search.pilot_requests)
+        least = max(math.ceil(2 * WAVES * usual.concurrency * each), setup.tests.search.pilot_requests)
         count = max(math.ceil(request_s * wanted.throughput_s), least)
         longest = float(f"{PATIENCE * count / request_s:.4g}")
         loop = closed_loop(plan, slots, requests=count, seconds=longest)

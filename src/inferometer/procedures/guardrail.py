@@ -221,7 +221,7 @@ def _configuration(setup: Setup, name: str, base: float, done: Sequence[Performe
     arrivals, life_s = arrivals_in(plan, done), base_life(setup, _plan(setup, BASELINE), done)
     for share in setup.tests.guardrail.percent:
         yield _level(setup, name, base, share, arrivals, life_s)
-    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, arrivals.requests(base))
+    yield from guarded_maximum.measure(setup, plan, name, LABELS[name], done, base)
 
 
 def _level(setup: Setup, name: str, base: float, share: float, arrivals: Arrivals, life_s: float) -> Run:
