@@ -123,6 +123,25 @@ def test_a_maximum_with_filters_is_of_whole_sessions(tmp_path: Path) -> None:
     assert all(one["agent_sessions"]["finished"] >= 2 * 32 for one in full)
 
 
+def test_a_level_of_sessions_in_flight_has_them_in_flight(tmp_path: Path) -> None:
+    """Law: a level of so many sessions at once goes through several for each slot, however few requests were asked for."""
+    wanted = {
+        "capacity": {
+            "initial": 8,
+            "maximum": 32,
+            "completions_per_slot": 2,
+            "duration_s": 1,
+            "ttft_p99_ms": 60_000,
+        }
+    }
+    ran = carried_out(
+        tmp_path, "capacity", engine=ENGINE, plan=sessions(tmp_path, 6, 0), tests=wanted, quick=True
+    )
+    found = ran.of("capacity", "level")
+    assert max(one["plan"]["load"]["concurrency"] for one in found) == 32
+    assert all(one["agent_sessions"]["begun"] >= 3 * one["plan"]["load"]["concurrency"] for one in found)
+
+
 def test_a_level_that_is_short_beside_its_sessions_decides_nothing(tmp_path: Path) -> None:
     """Law: a run that ends about when its first sessions do is of a system that they never filled: `filling` leaves it open."""
     plan = sessions(tmp_path, 6, 4_000)

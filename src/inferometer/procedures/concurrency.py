@@ -30,6 +30,8 @@ from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
+from inferometer.procedures.arrivals import arrivals_in
+from inferometer.procedures.plateau import ARRIVALS
 from inferometer.procedures.saturation import BASE, LEVEL_SEED
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
@@ -224,6 +226,11 @@ def requests(sought: Sought, slots: int, done: Sequence[Performed]) -> int:
     """How many a level has, so that it lasts as long as asked, by the rate seen last at the nearest level at or below it,
     or else above it. A service only gets slower with more in flight, so this is seldom too few."""
     completions = math.ceil(sought.completions * slots / sought.success_rate)
+    arrivals = arrivals_in(sought.plan, done)
+    if (
+        not arrivals.single
+    ):  # fewer sessions than slots would leave slots empty, and the level be one of fewer in flight
+        completions = max(completions, math.ceil(ARRIVALS * slots * arrivals.each))
     rates = {one.step.at.concurrency or 1: _rate(one.outcome.summary) for one in runs(done, *sought.parts)}
     near = max((level for level in rates if level <= slots), default=min(rates, default=None))
     if near is None:
