@@ -112,6 +112,28 @@ def test_the_steps_of_a_compound_system_are_read_from_usage_and_its_words_are_no
         assert read({"choices": [], "usage": {"steps": none}}).steps is None
 
 
+@pytest.mark.parametrize(
+    ("indices", "several"),
+    [([0, 0, 0], False), ([1, 1, 1], False), ([0, 1, 2], False), ([0, 1, 0], True), ([0, 1, 0, 1], True)],
+)
+def test_texts_of_several_choices_are_no_answer(indices: list[int], several: bool) -> None:
+    """Law: one choice is asked for; a server that counts its events up sends one."""
+    pieces = [delta(content=f"w{at} ") for at in range(len(indices))]
+    for piece, index in zip(pieces, indices, strict=True):
+        piece["choices"][0]["index"] = index
+    found = read(*pieces)
+    assert (found.malformed is not None) is several
+
+
+def test_a_choice_behind_one_that_ended_or_beside_it_is_no_answer() -> None:
+    """The first with its finish reason, then the second; or both in one event."""
+    first, second = delta("stop", content="right"), delta(content="wrong")
+    second["choices"][0]["index"] = 1
+    assert read(first, second).malformed is not None
+    both = {"choices": [*delta(content="right")["choices"], *delta(content="wrong")["choices"]]}
+    assert read(both).malformed is not None
+
+
 def test_refusals_come_from_structure_and_never_from_words() -> None:
     """A refusal field or a content_filter finish is a refusal; an answer that says no is an answer."""
     assert read(delta(refusal="I cannot")).refused

@@ -41,6 +41,7 @@ NO_REASON = frozenset({"", "null", "None"})
 MOST_UNSEEN = 4096
 """Characters that no reader could notice, put before the next text; more of them are text. Each event copies what is held."""
 MOST_TOKENS = (1 << 31) - 1
+MOST_CHOICES = 16
 MOST_STEPS = 1_000
 """Steps of one task that are read."""
 MOST_NS = (1 << 63) - 1
@@ -80,6 +81,8 @@ class Answer:
         "_contents",
         "asked",
         "cached_tokens",
+        "choice",
+        "choices_left",
         "closed",
         "done",
         "echo",
@@ -117,6 +120,8 @@ class Answer:
         self.emitted_ns = array("q")
         self.texts: list[str] = []
         self.unseen = ""
+        self.choice: object = 0  # index of the choice that the latest event was of
+        self.choices_left: list[object] = []  # of those before it, MOST_CHOICES at most
         self.asked = b""  # the field with the request's id, of gRPC
         self.echo = b""  # the field at the beginning of each message that repeats the request's id, of gRPC
         self.several, self.growing = (
@@ -204,6 +209,17 @@ class Answer:
         """An event without text arrived at `at`."""
         self.event_ns.append(at)
         self.event_class.append(kind)
+
+    def of_choice(self, index: object, *, alone: bool) -> None:
+        """This event is of another choice than the one before it, or holds several. One choice is asked for, and texts of two
+        are no answer: they take turns, or one begins where the other has ended. A server that counts its events up as indices
+        sends one."""
+        ended = self.finish_reason is not None and bool(self.texts)
+        if not alone or index in self.choices_left or ended:
+            self.malformed = self.malformed or "several choices, where one was asked for"
+        if self.texts and len(self.choices_left) < MOST_CHOICES:
+            self.choices_left.append(self.choice)
+        self.choice = index
 
     def end(self, at: int) -> None:
         """The terminator arrived at `at`. A dialect marks whatever follows as another, and reads nothing of it."""

@@ -59,6 +59,7 @@ class _Choice(msgspec.Struct, gc=False):
     message: _Delta | None = None
     text: str | None = None
     finish_reason: str | None = None
+    index: Any = 0
 
 
 class _Reply(msgspec.Struct, gc=False):
@@ -142,7 +143,7 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     choices = reply.choices
     if answer.flowing and choices and reply.usage is None and reply.error is None and reply.message is None:
         choice = choices[0]
-        if choice.finish_reason is None:
+        if choice.finish_reason is None and choice.index == answer.choice:
             delta = choice.delta
             if delta is None:
                 text = choice.text
@@ -198,6 +199,8 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
         answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
         return
     choice = choices[0]
+    if choice.index != answer.choice or len(choices) > 1:
+        answer.of_choice(choice.index, alone=len(choices) == 1)
     reason = None if choice.finish_reason in NO_REASON else choice.finish_reason
     if reason is not None:
         answer.finish(reason)
