@@ -125,6 +125,18 @@ def test_texts_of_several_choices_are_no_answer(indices: list[int], several: boo
     assert (found.malformed is not None) is several
 
 
+def test_an_end_that_names_the_first_choice_again_ends_what_was_counted_up() -> None:
+    """Law: an event without text is of no choice; and the last text may bring its own end."""
+    pieces = [delta(content=f"w{at} ") for at in range(3)]
+    for at, piece in enumerate(pieces):
+        piece["choices"][0]["index"] = at
+    last = delta("stop", content="w3")
+    last["choices"][0]["index"] = 3
+    for end in (delta("stop"), last):
+        found = read(*pieces, end)
+        assert (found.malformed, found.finish_reason) == (None, "stop")
+
+
 def test_a_choice_behind_one_that_ended_or_beside_it_is_no_answer() -> None:
     """The first with its finish reason, then the second; or both in one event."""
     first, second = delta("stop", content="right"), delta(content="wrong")

@@ -120,7 +120,7 @@ class Answer:
         self.emitted_ns = array("q")
         self.texts: list[str] = []
         self.unseen = ""
-        self.choice: object = 0  # index of the choice that the latest event was of
+        self.choice: object = 0  # index of the choice that the latest text was of
         self.choices_left: list[object] = []  # of those before it, MOST_CHOICES at most
         self.asked = b""  # the field with the request's id, of gRPC
         self.echo = b""  # the field at the beginning of each message that repeats the request's id, of gRPC
@@ -210,14 +210,13 @@ class Answer:
         self.event_ns.append(at)
         self.event_class.append(kind)
 
-    def of_choice(self, index: object, *, alone: bool) -> None:
-        """This event is of another choice than the one before it, or holds several. One choice is asked for, and texts of two
-        are no answer: they take turns, or one begins where the other has ended. A server that counts its events up as indices
-        sends one."""
-        ended = self.finish_reason is not None and bool(self.texts)
-        if not alone or index in self.choices_left or ended:
+    def of_choice(self, index: object, *, several: bool, first: bool) -> None:
+        """This text is of another choice than the one before it. One choice is asked for, and texts of two are no answer: they
+        stand in one event or one begins where the other has ended (`several`), or they take turns. A server that counts its
+        events up as indices sends one. `first`: there was no text before."""
+        if several or index in self.choices_left:
             self.malformed = self.malformed or "several choices, where one was asked for"
-        if self.texts and len(self.choices_left) < MOST_CHOICES:
+        if not first and len(self.choices_left) < MOST_CHOICES:
             self.choices_left.append(self.choice)
         self.choice = index
 

@@ -199,8 +199,7 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
         answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
         return
     choice = choices[0]
-    if choice.index != answer.choice or len(choices) > 1:
-        answer.of_choice(choice.index, alone=len(choices) == 1)
+    told, ended = len(answer.texts), answer.finish_reason is not None
     reason = None if choice.finish_reason in NO_REASON else choice.finish_reason
     if reason is not None:
         answer.finish(reason)
@@ -211,6 +210,8 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
             answer.text(_CONTENT, choice.text, at)
     else:
         _texts(answer, delta, at)
+    if len(answer.texts) > told and (choice.index != answer.choice or len(choices) > 1):
+        answer.of_choice(choice.index, several=len(choices) > 1 or (ended and told > 0), first=not told)
     if len(answer.event_class) == before:
         role = delta is not None and delta.role is not None
         answer.mark(_FINISH if reason is not None else _ROLE if role else _EMPTY, at)
