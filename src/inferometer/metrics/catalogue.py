@@ -448,6 +448,8 @@ SUCCESS = "success_rate"
 
 TASK_SUCCESS = "task_success_rate"
 """Succeeded among judged tasks, a share of one, of a compound system; compared likewise (measure/tasks.py)."""
+TASK_SHARE = "task_success"
+"""The same of all runs of a test, in %."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.measure.tasks import TasksAccount
+from inferometer.metrics.catalogue import TASK_SHARE
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.setup import WARMUP_PART, Setup
 from inferometer.procedures.step import Performed, PerformedRun, is_run
 
 NAME = "tasks"
-TASK_SHARE = "task_success"
 
 Reckoned = Callable[[Setup, Sequence[Performed]], Results]
 

@@ -36,6 +36,7 @@ from typing import Literal
 
 from inferometer.documents.campaign import ProcedureDocument, ReportedValue
 from inferometer.documents.note import WITHHELD
+from inferometer.metrics.catalogue import TASK_SHARE
 from inferometer.metrics.statistics import Interval
 
 PER_DOLLAR, PER_GPU = "output_tok_dollar_h", "tok_per_gpu_s"
@@ -65,7 +66,6 @@ class Kind:
         return re.fullmatch(self.pattern, name) is not None
 
 
-TASK_SHARE = "task_success"
 _SUCCESS = Kind(TASK_SHARE, more=True, points=True, least="from 0")
 """Of tests with tasks. It decides beside what stands for the test: answers that come as fast and are wrong are a regression."""
 _LEVEL = ("level",)

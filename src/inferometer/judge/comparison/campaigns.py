@@ -44,7 +44,6 @@ from inferometer.judge.comparison.campaign_figures import (
     MAXIMUM,
     PER_DOLLAR,
     PER_GPU,
-    TASK_SHARE,
     Kind,
     Named,
     figures_of,
@@ -62,6 +61,7 @@ from inferometer.judge.comparison.differences import (
 )
 from inferometer.judge.comparison.equivalence import Declared, RunFacts
 from inferometer.measure.record import Floats
+from inferometer.metrics.catalogue import TASK_SHARE
 from inferometer.metrics.statistics import Interval
 
 APART: tuple[Bar, ...] = ("parameters", "labels", "tokens", "missing")

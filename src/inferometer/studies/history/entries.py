@@ -29,7 +29,6 @@ from inferometer.documents.part import to_json
 from inferometer.documents.summary import Summary
 from inferometer.judge.bench import HIGHER_IS_BETTER, Ranked
 from inferometer.judge.comparison.campaign_figures import (
-    TASK_SHARE,
     figures_of,
     headline_among,
     is_bound,
@@ -39,7 +38,7 @@ from inferometer.judge.comparison.campaigns import Repeat
 from inferometer.judge.comparison.compare import DECIDING
 from inferometer.judge.comparison.loads import loads_of
 from inferometer.judge.history.regression import Sensitivity
-from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SUCCESS, Better, stem
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, TASK_SHARE, TASK_SUCCESS, Better, stem
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.studies.comparison import bounds_of
 from inferometer.studies.history import conditions
