@@ -17,10 +17,12 @@ PROMPT = "Does the answer meet the expectation? Say PASS or FAIL.\nExpectation: 
 @dataclass(frozen=True, slots=True)
 class Judging:
     """A way to judge. `reply`: from the prompt and whether the answer is right to status and words; None: no reply at all;
-    `both`: the file names a pattern for both verdicts. `expects`: the checks whose matter it is."""
+    `both`: the file names a pattern for both verdicts. `finish`: the reply's finish reason. `expects`: the checks whose matter
+    it is."""
 
     reply: Callable[[str, bool], tuple[int, str] | None]
     both: bool = False
+    finish: str = "stop"
     expects: tuple[str, ...] = ("task_results",)
 
     def asked(self, url: str, *, wrong: bool) -> dict[str, Any]:
@@ -38,6 +40,8 @@ SAYS: dict[str, Judging] = {
     "as it should": Judging(lambda _, right: (200, _honest(right))),
     "answers 500": Judging(lambda _, __: (500, "")),
     "says nothing": Judging(lambda _, __: (200, ""), both=True),
+    "says nothing, and the file names one verdict": Judging(lambda _, __: (200, "")),
+    "is cut off as it names a verdict": Judging(lambda _, __: (200, "PASS and"), finish="length"),
     "says both verdicts": Judging(
         lambda _, right: (200, f"Not FAIL? {_honest(right)}, or PASS or FAIL"), both=True
     ),
@@ -68,7 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.over.wait()
             return
         status, words = said
-        reply = json.dumps({"choices": [{"message": {"content": words}}]}).encode()
+        reply = json.dumps(
+            {"choices": [{"message": {"content": words}, "finish_reason": self.server.says.finish}]}
+        ).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
